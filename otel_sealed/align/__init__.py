@@ -1,0 +1,6 @@
+"""Expected turns against sent messages: what happened to each artifact. Blind to providers."""
+
+from otel_sealed.align.fates import align
+from otel_sealed.align.scene import Names, Outcome
+
+__all__ = ["Names", "Outcome", "align"]

@@ -1,0 +1,134 @@
+"""Rows that stand beside a present seal: signed text, ids, the carrier's envelope, orphans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from otel_sealed.align.scene import Names, Placed, Scene, same_artifact
+from otel_sealed.diagnose import diagnose
+from otel_sealed.model import (
+    Block,
+    Cause,
+    Fate,
+    Finding,
+    Kind,
+    Locus,
+    Role,
+    State,
+    Turn,
+    Value,
+)
+from otel_sealed.wire.search import Search
+
+
+def companions(
+    block: Block, placed: Placed, scene: Scene, probe: Search, *, merged: bool
+) -> Iterator[Finding]:
+    """Signed text and id of `block`, compared with its counterpart, then its envelope."""
+    slot, sent = placed
+    path = scene.path(slot)
+    for value in block.values:
+        if value.role in (Role.SIGNED, Role.ID) and value.state in (State.PRESENT, State.EMPTY):
+            now = same_artifact(sent, value.artifact)
+            yield _companion(value, now, path, probe, merged=merged)
+    envelope = scene.names.envelopes.get(block.type, "")
+    if envelope and sent.type == block.type and set(sent.extras) - set(block.extras):
+        yield Finding(envelope, Fate.ENVELOPE_MODIFIED, returned=path, locus=Locus.PROCESS)
+
+
+def echoes(block: Block, placed: Placed, scene: Scene) -> Iterator[Finding]:
+    """Readable state that is only to be sent back as it came; a row only where it is not."""
+    slot, sent = placed
+    for value in block.values:
+        if value.role is not Role.ECHO or value.state is not State.PRESENT:
+            continue
+        now = same_artifact(sent, value.artifact)
+        if now is None or now.digest != value.digest:
+            lost = now is None or now.state is not State.PRESENT
+            yield Finding(
+                value.artifact,
+                Fate.DROPPED if lost else Fate.MODIFIED,
+                returned=scene.path(slot),
+                size_in=value.size,
+                locus=Locus.PROCESS,
+            )
+
+
+def _companion(
+    value: Value, now: Value | None, path: str, probe: Search, *, merged: bool
+) -> Finding:
+    row = Finding(
+        value.artifact,
+        Fate.INTACT,
+        returned=path,
+        digest_in=value.digest,
+        size_in=value.size,
+        digest_out=now.digest if now else b"",
+        size_out=now.size if now and now.state is not State.ABSENT else None,
+    )
+    if now is None or now.state in (State.ABSENT, State.NULL):
+        return _with(row, Fate.DROPPED, None)
+    if now.digest == value.digest:
+        return row
+    if value.role is Role.ID:
+        return _with(row, Fate.MODIFIED, Cause.REPLACED)
+    if merged:
+        return _with(row, Fate.MERGED, None)
+    sample = probe.sample(path, value.artifact, value.size, binary=False)
+    change = diagnose(value, sample)
+    return _with(row, Fate.MODIFIED, change.cause, change.detail)
+
+
+def _with(row: Finding, fate: Fate, cause: Cause | None, detail: str = "") -> Finding:
+    return Finding(
+        row.artifact,
+        fate,
+        returned=row.returned,
+        digest_in=row.digest_in,
+        digest_out=row.digest_out,
+        size_in=row.size_in,
+        size_out=row.size_out,
+        cause=cause,
+        detail=detail,
+        locus=Locus.PROCESS,
+    )
+
+
+def orphans(turn: Turn, pairs: Mapping[int, Placed], scene: Scene) -> Iterator[tuple[Finding, int]]:
+    """Items that kept their server id and stand without the item they came with.
+
+    A paired item (reasoning) and the group that follows it up to the next paired item need each
+    other; one member of the group is enough for the reasoning, each member needs the reasoning.
+    """
+    names = scene.names
+    for index, block in enumerate(turn.blocks):
+        if block.type not in names.paired:
+            continue
+        group = _group(turn, index, names)
+        if not group:
+            continue
+        here = pairs.get(index)
+        followers = [i for i in group if i in pairs]
+        if here is not None and not followers and here[1].has_server_id:
+            yield _orphan(names.orphans.get(block.type, ""), scene, here), index
+        if here is None:
+            for i in followers:
+                if pairs[i][1].has_server_id:
+                    name = names.orphans.get(turn.blocks[i].type, "")
+                    if name:
+                        yield _orphan(name, scene, pairs[i]), i
+
+
+def _group(turn: Turn, index: int, names: Names) -> list[int]:
+    group = []
+    for i in range(index + 1, len(turn.blocks)):
+        block = turn.blocks[i]
+        if block.type in names.paired or block.kind is Kind.COMPACTION:
+            break
+        if block.type in names.orphans:
+            group.append(i)
+    return group
+
+
+def _orphan(name: str, scene: Scene, placed: Placed) -> Finding:
+    return Finding(name, Fate.ORPHANED, returned=scene.path(placed[0]), locus=Locus.PROCESS)

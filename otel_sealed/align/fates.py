@@ -1,0 +1,147 @@
+"""The fates of all artifacts of one request.
+
+Theory of operation. The lineage says which turns are expected and which places belong to which
+turn. Within a turn the sent blocks are paired with the received ones (`pair`); each received seal
+is then looked for: in the slot of its counterpart, in any other slot, and, only if it is in none,
+anywhere in the body (`seal`). The first fate of the precedence that holds is its row. Companions
+(signed text, id) get a row only beside a seal that is there. What the turn shows as a whole (split
+over steps, reordered) is computed once for the turn (`whole`). At the end stand the seals of the
+request that no turn explains. Nothing here knows a provider, a model or a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from otel_sealed.align.companions import companions, echoes, orphans
+from otel_sealed.align.pair import pair
+from otel_sealed.align.scene import Held, Names, Outcome, Placed, Scene, same_artifact
+from otel_sealed.align.seal import seal_row, sent_as
+from otel_sealed.align.whole import home, shape
+from otel_sealed.model import (
+    Block,
+    Cause,
+    Confidence,
+    Fate,
+    Finding,
+    Kind,
+    Lineage,
+    Locus,
+    Message,
+    Origin,
+    State,
+    Turn,
+)
+from otel_sealed.wire.search import Search
+
+
+def align(
+    lineage: Lineage,
+    messages: tuple[Message, ...],
+    names: Names,
+    probe: Search,
+    vendor_of: Callable[[bytes], str],
+) -> list[Outcome]:
+    """Every artifact that was expected or sent, in order of receipt.
+
+    `vendor_of` tells, by `canon` digest, the vendor that minted a value of any conversation (empty
+    when nobody here saw it).
+    """
+    scene = Scene(lineage, messages, names, probe, vendor_of)
+    rows = [row for turn in lineage.turns for row in _turn(scene, turn)]
+    return [*rows, *_unexplained(scene)]
+
+
+def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
+    """All rows of one received turn."""
+    pairs = pair(turn.blocks, scene.regions.get(turn.number, []))
+    at = home(scene, turn, pairs)
+    whole = shape(scene, turn, pairs)
+    for index, block in enumerate(turn.blocks):
+        placed = pairs.get(index)
+        stands = placed[0][0] if placed else at
+        for row in _block(scene, turn, index, placed, whole):
+            dated = _received(scene, turn, block, row)
+            yield Outcome(dated, turn, index, block, placed[1] if placed else None, stands)
+    if turn.number not in scene.lineage.held and not scene.covered(turn, len(turn.blocks) - 1):
+        for row, index in orphans(turn, pairs, scene):
+            slot, sent = pairs[index]
+            block = turn.blocks[index]
+            dated = _received(scene, turn, block, row)
+            yield Outcome(dated, turn, index, block, sent, slot[0])
+
+
+def _block(
+    scene: Scene, turn: Turn, index: int, placed: Placed | None, whole: Fate | None
+) -> Iterator[Finding]:
+    block = turn.blocks[index]
+    seals = [v for v in block.seals() if v.state is State.PRESENT]
+    if not seals:
+        if placed is not None and turn.number not in scene.lineage.held:
+            yield from echoes(block, placed, scene)
+            yield from _never_sealed(scene, turn, block, placed)
+        return
+    present = moved = merged = False
+    for value in seals:
+        row, there = seal_row(scene, turn, index, value, placed, whole)
+        yield row
+        present = present or there
+        moved = moved or row.fate in (Fate.RETYPED, Fate.MISPLACED)
+        merged = merged or row.fate is Fate.MERGED
+    if present and placed is not None and not moved and turn.number not in scene.lineage.held:
+        yield from companions(block, placed, scene, scene.probe, merged=merged)
+
+
+def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Iterator[Finding]:
+    """A block that came without the seal its type has (cut stream, not asked for)."""
+    values = block.seals()
+    if not values:
+        return
+    slot, sent = placed
+    artifact = values[0].artifact
+    now = same_artifact(sent, artifact)
+    row = Finding(artifact, Fate.UNSEALED, returned=scene.path(slot), locus=Locus.SOURCE)
+    if now is not None and now.state is State.PRESENT:
+        if scene.issued.get(now.canon):
+            return  # a copy of another seal: that seal's own row says so
+        scene.explained.add((slot, artifact))
+        cause = Cause.PLACEHOLDER if now.canon in scene.names.placeholders else None
+        row = replace(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
+        yield sent_as(row, now)
+    elif block.kind is Kind.REASONING:
+        cut = values[0].state is State.EMPTY or not turn.complete
+        yield replace(row, fate=Fate.UNSEALED if cut else Fate.NOT_REQUESTED)
+
+
+def _unexplained(scene: Scene) -> Iterator[Outcome]:
+    """Seals of the request that nobody here saw coming in, or that another vendor minted."""
+    for held in scene.sealed():
+        if (held.slot, held.value.artifact) in scene.explained:
+            continue
+        path = scene.path(held.slot)
+        row = sent_as(Finding(held.value.artifact, Fate.UNKNOWN), held.value, path)
+        if held.value.canon in scene.names.placeholders:
+            row = replace(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER, locus=Locus.PROCESS)
+        elif scene.abroad(_vendor(scene, held, path)):
+            row = replace(row, fate=Fate.FOREIGN, locus=Locus.PROCESS)
+        yield Outcome(row, None, 0, None, held.block, held.slot[0])
+
+
+def _vendor(scene: Scene, held: Held, path: str) -> str:
+    """Who minted a value, looked up as it is and under every layer of encoding."""
+    vendor = scene.vendor_of(held.value.canon)
+    sample = None if vendor else scene.probe.sample(path, held.value.artifact, 0, binary=False)
+    for layer in sample.layers[1:] if sample else ():
+        vendor = vendor or scene.vendor_of(layer)
+    return vendor
+
+
+def _received(scene: Scene, turn: Turn, block: Block, row: Finding) -> Finding:
+    path = f"{turn.path}.{block.sub}" if turn.path and block.sub else turn.path or block.sub
+    sure = turn.number not in scene.lineage.inferred or row.digest_in == row.digest_out
+    return replace(
+        row,
+        received=Origin(turn.exchange, path, turn.origin, turn.model),
+        confidence=Confidence.PROVEN if sure else Confidence.INFERRED,
+    )

@@ -1,0 +1,86 @@
+"""What stands before a seal, then and now: system, tools, and what the model was told.
+
+Only what others than the model said is compared: the model's own messages are judged block by
+block, and hosts legitimately re-serialise them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from otel_sealed.model import Cause, Head, Message, Speaker, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The first element before the seals of `turn` that is not what it was."""
+
+    turn: Turn
+    cause: Cause
+    detail: str
+
+
+def told(messages: tuple[Message, ...]) -> tuple[tuple[int, bytes], ...]:
+    """(index, digest) of every message that is not the model's own."""
+    return tuple((m.index, m.digest) for m in messages if m.speaker is not Speaker.MODEL)
+
+
+def full_prefixes(turns: tuple[Turn, ...]) -> dict[int, tuple[bytes, ...]]:
+    """Turn number to the digests of all it was told; turns whose request is unknown are left out.
+
+    A turn keeps only what its parent has not; one whose parent was forgotten is left out too.
+    """
+    full: dict[int, tuple[bytes, ...]] = {}
+    for turn in turns:
+        if not turn.chain:
+            continue
+        if not turn.prefix_shared:
+            full[turn.number] = turn.prefix
+        elif turn.parent in full:
+            full[turn.number] = full[turn.parent][: turn.prefix_shared] + turn.prefix
+    return full
+
+
+def shared(parent: tuple[bytes, ...] | None, now: tuple[bytes, ...]) -> int:
+    """How many leading digests `now` has in common with its parent's."""
+    count = 0
+    for before, after in zip(parent or (), now, strict=False):
+        if before != after:
+            break
+        count += 1
+    return count
+
+
+def first_break(
+    turns: tuple[Turn, ...],
+    homes: Mapping[int, int],
+    head: Head,
+    messages: tuple[Message, ...],
+    exempt: Collection[int] = (),
+) -> Break | None:
+    """The first change before a seal that is in this request, or None.
+
+    `homes`: turn number to the index in `messages` its seals stand in; `exempt`: turns whose prefix
+    may be gone (behind a compaction).
+    """
+    full = full_prefixes(turns)
+    now_head = dict(head.parts)
+    now = told(messages)
+    for turn in turns:
+        home = homes.get(turn.number)
+        before = full.get(turn.number)
+        if home is None or before is None or turn.number in exempt:
+            continue
+        for name, digest in turn.head.parts:
+            if now_head.get(name) != digest:
+                cause = {"system": Cause.SYSTEM, "instructions": Cause.SYSTEM}.get(name)
+                return Break(turn, cause or Cause.TOOLS, name)
+        at = messages[home].index
+        here = tuple((index, digest) for index, digest in now if index < at)
+        for (index, digest), was in zip(here, before, strict=False):
+            if digest != was:
+                return Break(turn, Cause.MESSAGE, f"messages.{index}")
+        if len(here) != len(before):
+            return Break(turn, Cause.MESSAGE, f"messages.{here[-1][0] if here else 0}")
+    return None

@@ -1,0 +1,183 @@
+"""The scene of one comparison: the request and the lineage, indexed as the fates need them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from otel_sealed.model import (
+    Block,
+    Finding,
+    Kind,
+    Lineage,
+    Message,
+    Role,
+    SlotAt,
+    Speaker,
+    State,
+    Turn,
+    Value,
+)
+from otel_sealed.wire.search import Search, Stray, Wanted
+
+Placed = tuple[SlotAt, Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The few words of a dialect that findings carry.
+
+    `envelopes`/`orphans`: block type to the artifact name of such a row; `paired`: types that must
+    stand with the item they came with; `placeholders`: `canon` digests of documented dummies;
+    `binary`: artifacts compared as decoded bytes; `vendor`: who the request goes to.
+    """
+
+    root: str
+    vendor: str
+    envelopes: Mapping[str, str]
+    orphans: Mapping[str, str]
+    paired: frozenset[str]
+    placeholders: frozenset[bytes]
+    binary: frozenset[str]
+    tools_separate: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A finding and the records it is about, for the traits that judgement asks for.
+
+    `at` is the index in the request's messages where the artifact stands or should stand.
+    """
+
+    finding: Finding
+    turn: Turn | None
+    index: int
+    block: Block | None
+    sent: Block | None
+    at: int | None
+
+
+class Held(NamedTuple):
+    """A sealed value standing in a request."""
+
+    slot: SlotAt
+    block: Block
+    value: Value
+
+
+class Scene:
+    """All that the fates of one request are told from. Local to one comparison.
+
+    `explained` collects the places (with artifact) that some turn accounts for; `issued` counts how
+    often each seal of the lineage came in.
+    """
+
+    def __init__(
+        self,
+        lineage: Lineage,
+        messages: tuple[Message, ...],
+        names: Names,
+        probe: Search,
+        vendor_of: Callable[[bytes], str],
+    ) -> None:
+        """`vendor_of`: the vendor that minted a value of any conversation, empty if unknown."""
+        self.lineage = lineage
+        self.messages = messages
+        self.names = names
+        self.probe = probe
+        self.vendor_of = vendor_of
+        self.explained: set[tuple[SlotAt, str]] = set()
+        self.taken: dict[bytes, int] = {}
+        self.seals: dict[bytes, list[Held]] = {}
+        for held in self.sealed():
+            self.seals.setdefault(held.value.canon, []).append(held)
+        self.issued: dict[bytes, int] = {}
+        for value in self._received():
+            self.issued[value.canon] = self.issued.get(value.canon, 0) + 1
+        self.regions: dict[int, list[Placed]] = {}
+        for slot in sorted(lineage.owner):
+            self.regions.setdefault(lineage.owner[slot], []).append((slot, self.block(slot)))
+        self.run_of = self._runs()
+        self.carries = self._latest_compaction(present=True)
+        self.newest = self._latest_compaction(present=False)
+        self._strays: Mapping[bytes, Stray] | None = None
+
+    def block(self, slot: SlotAt) -> Block:
+        """The block at a place."""
+        return self.messages[slot[0]].blocks[slot[1]]
+
+    def path(self, slot: SlotAt) -> str:
+        """The dotted path of a block, as the provider writes it."""
+        message = self.messages[slot[0]]
+        sub = message.blocks[slot[1]].sub
+        head = f"{self.names.root}.{message.index}"
+        return f"{head}.{sub}" if sub else head
+
+    def sealed(self) -> Iterator[Held]:
+        """Every sealed value of the request in order of its places."""
+        for at, message in enumerate(self.messages):
+            for index, block in enumerate(message.blocks):
+                for value in block.values:
+                    if value.role is Role.SEAL and value.state is State.PRESENT:
+                        yield Held((at, index), block, value)
+
+    def foreign(self, turn: Turn) -> bool:
+        """Whether the request goes to another vendor than the one that minted the turn."""
+        return self.abroad(turn.vendor)
+
+    def abroad(self, vendor: str) -> bool:
+        """Whether `vendor` is known and another than the one the request goes to."""
+        return bool(self.names.vendor and vendor and vendor != self.names.vendor)
+
+    def wanted(self) -> tuple[Wanted, ...]:
+        """The seals of the lineage that stand in no slot of the request."""
+        return tuple(
+            Wanted(value.canon, value.size)
+            for value in self._received()
+            if value.canon not in self.seals
+        )
+
+    def stray(self, value: Value) -> Stray | None:
+        """Where a seal that is in no slot was found in the body; the body is searched once."""
+        if self._strays is None:
+            self._strays = self.probe.find(self.wanted())
+        return self._strays.get(value.canon)
+
+    def covered(self, turn: Turn, index: int) -> bool:
+        """Whether a later compaction that is in this request carries the block."""
+        return self.carries is not None and (turn.number, index) < self.carries
+
+    def _received(self) -> Iterator[Value]:
+        for turn in self.lineage.turns:
+            for block in turn.blocks:
+                for value in block.seals():
+                    if value.state is State.PRESENT:
+                        yield value
+
+    def _runs(self) -> dict[int, int]:
+        """Message index to the number of the step it belongs to."""
+        run = 0
+        found = {}
+        for at, message in enumerate(self.messages):
+            if message.speaker is not Speaker.MODEL and (
+                self.names.tools_separate or message.speaker is not Speaker.TOOL
+            ):
+                run += 1
+            found[at] = run
+        return found
+
+    def _latest_compaction(self, *, present: bool) -> SlotAt | None:
+        """(turn, block) of the newest compaction seal issued, or of the newest in this request."""
+        for turn in reversed(self.lineage.turns):
+            for index in range(len(turn.blocks) - 1, -1, -1):
+                block = turn.blocks[index]
+                here = any(value.canon in self.seals for value in block.seals())
+                if block.kind is Kind.COMPACTION and block.sealed and (here or not present):
+                    return turn.number, index
+        return None
+
+
+def same_artifact(block: Block, artifact: str) -> Value | None:
+    """The value of that artifact name in a block, if the block has such a field."""
+    return next((v for v in block.values if v.artifact == artifact), None)

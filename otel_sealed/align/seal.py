@@ -1,0 +1,196 @@
+"""The fate of one received seal: where are its bytes, and if nowhere, what stands for them?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from otel_sealed.align.scene import Held, Placed, Scene, same_artifact
+from otel_sealed.align.whole import cut_up, swallowed, text_merged
+from otel_sealed.diagnose import diagnose
+from otel_sealed.model import (
+    Block,
+    Cause,
+    Fate,
+    Finding,
+    Kind,
+    Locus,
+    Shadow,
+    SlotAt,
+    Speaker,
+    State,
+    Turn,
+    Value,
+)
+from otel_sealed.wire.search import Spot, Stray
+
+_SPOT_CAUSES = {Spot.ID: Cause.IN_ID, Spot.TEXT: Cause.IN_TEXT, Spot.SIGNED: Cause.IN_TEXT}
+
+
+def seal_row(
+    scene: Scene,
+    turn: Turn,
+    index: int,
+    value: Value,
+    placed: Placed | None,
+    shape: Fate | None,
+) -> tuple[Finding, bool]:
+    """The row of one seal that came in, and whether a seal stands in its slot now."""
+    block = turn.blocks[index]
+    found = scene.seals.get(value.canon, [])
+    row = Finding(value.artifact, Fate.INTACT, digest_in=value.digest, size_in=value.size)
+    if turn.number in scene.lineage.held:
+        return _held(scene, row, found), bool(found)
+    if not found:
+        return _absent(scene, row, turn, index, value, placed)
+    here = _choose(scene, value, found, placed)
+    scene.explained.update((held.slot, held.value.artifact) for held in found)
+    fate, cause = _broken(scene, turn, index, block, here) or _moved(
+        scene, block, value, placed, here, shape
+    )
+    locus = None if fate is Fate.INTACT else Locus.PROCESS
+    row = sent_as(row, here.value, scene.path(here.slot))
+    return replace(row, fate=fate, cause=cause, locus=locus), True
+
+
+def sent_as(row: Finding, value: Value, path: str | None = None) -> Finding:
+    """`row` with the value that goes out and where it stands."""
+    returned = row.returned if path is None else path
+    return replace(row, digest_out=value.digest, size_out=value.size, returned=returned)
+
+
+def _held(scene: Scene, row: Finding, found: list[Held]) -> Finding:
+    """The server keeps it: absence is right, sending it as well is once too often."""
+    if not found:
+        return replace(row, fate=Fate.SERVER_HELD)
+    scene.explained.update((held.slot, held.value.artifact) for held in found)
+    row = sent_as(row, found[0].value, scene.path(found[0].slot))
+    return replace(row, fate=Fate.DUPLICATED, cause=Cause.SERVER_STATE, locus=Locus.PROCESS)
+
+
+def _choose(scene: Scene, value: Value, found: list[Held], placed: Placed | None) -> Held:
+    """The place that answers for this issue of the value: its counterpart's, else the next."""
+    for held in found if placed else ():
+        if placed is not None and held.slot == placed[0]:
+            return held
+    nth = scene.taken.get(value.canon, 0)
+    scene.taken[value.canon] = nth + 1
+    return found[min(nth, len(found) - 1)]
+
+
+def _broken(
+    scene: Scene, turn: Turn, index: int, block: Block, here: Held
+) -> tuple[Fate, Cause | None] | None:
+    """What outweighs the place: an outdated, foreign or merged carrier."""
+    older = scene.newest is not None and (turn.number, index) < scene.newest
+    if block.kind is Kind.COMPACTION and older and scene.carries != scene.newest:
+        return Fate.STALE, None
+    if scene.foreign(turn):
+        return Fate.FOREIGN, None
+    if text_merged(scene, turn, index, block, here):
+        return Fate.MERGED, None
+    return None
+
+
+def _moved(
+    scene: Scene,
+    block: Block,
+    value: Value,
+    placed: Placed | None,
+    here: Held,
+    shape: Fate | None,
+) -> tuple[Fate, Cause | None]:
+    """The fate of a seal whose bytes stand in a slot, by where that slot is."""
+    if shape is Fate.SPLIT:
+        return Fate.SPLIT, None
+    if here.value.artifact != value.artifact:
+        return Fate.RETYPED, None
+    if len(scene.seals[value.canon]) > scene.issued[value.canon]:
+        return Fate.DUPLICATED, None
+    spoken = scene.messages[here.slot[0]].speaker is Speaker.MODEL
+    if here.block.kind is not block.kind or not spoken:
+        return Fate.MISPLACED, Cause.WRONG_SLOT
+    if placed is None or placed[0] != here.slot:
+        return Fate.MISPLACED, Cause.WRONG_SLOT
+    if shape is Fate.REORDERED:
+        return Fate.REORDERED, None
+    if here.value.digest != value.digest:
+        return Fate.MODIFIED, Cause.RE_ENCODED
+    return Fate.INTACT, None
+
+
+def _absent(
+    scene: Scene, row: Finding, turn: Turn, index: int, value: Value, placed: Placed | None
+) -> tuple[Finding, bool]:
+    """The fate of a seal whose bytes stand in no slot, and whether another value does."""
+    if scene.covered(turn, index):
+        return replace(row, fate=Fate.SUPERSEDED), False
+    row = replace(row, locus=Locus.PROCESS)
+    if placed is not None:
+        now = same_artifact(placed[1], value.artifact)
+        if now is not None and now.state is State.PRESENT:
+            scene.explained.add((placed[0], now.artifact))
+            row = sent_as(row, now, scene.path(placed[0]))
+            return _changed(scene, row, turn, index, value, placed[0], now)
+        row = replace(row, returned=scene.path(placed[0]))
+    stray = scene.stray(value)
+    if stray is not None:
+        return _astray(scene, row, turn, stray), False
+    block = turn.blocks[index]
+    path = _substitute(scene, turn, block)
+    if path is not None:
+        return replace(row, fate=Fate.SUBSTITUTED, returned=path), False
+    if swallowed(scene, turn, block):
+        return replace(row, fate=Fate.MERGED), False
+    cause = None if scene.regions.get(turn.number) else Cause.WHOLE_TURN
+    return replace(row, fate=Fate.DROPPED, cause=cause), False
+
+
+def _changed(
+    scene: Scene, row: Finding, turn: Turn, index: int, value: Value, slot: SlotAt, now: Value
+) -> tuple[Finding, bool]:
+    """Another value stands in the seal's own slot."""
+    path, artifact = scene.path(slot), value.artifact
+    if now.canon in scene.names.placeholders:
+        return replace(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER), False
+    if scene.probe.slot_holds(path, artifact, _shadows(turn, turn.blocks[index])):
+        return replace(row, fate=Fate.SUBSTITUTED, cause=Cause.READABLE_TEXT), False
+    if scene.abroad(scene.vendor_of(now.canon)):
+        return replace(row, fate=Fate.FOREIGN, cause=Cause.REPLACED), True
+    if scene.probe.joined_seals(path, artifact, scene.wanted()) > 1:
+        return replace(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS), True
+    if cut_up(scene, slot, value):
+        return replace(row, fate=Fate.SPLIT), True
+    binary = artifact in scene.names.binary
+    sample = scene.probe.sample(path, artifact, value.size, binary=binary)
+    change = diagnose(value, sample, scene.issued.keys() - {value.canon})
+    crossed = change.cause is Cause.DOUBLE_ENCODED and scene.foreign(turn)
+    fate = Fate.FOREIGN if crossed else Fate.MODIFIED
+    return replace(row, fate=fate, cause=change.cause, detail=change.detail), True
+
+
+def _astray(scene: Scene, row: Finding, turn: Turn, stray: Stray) -> Finding:
+    """The bytes stand somewhere that is no slot for them."""
+    row = replace(row, returned=stray.path)
+    cause = _SPOT_CAUSES.get(stray.spot, Cause.WRONG_SLOT)
+    if scene.foreign(turn):
+        encoded = Cause.DOUBLE_ENCODED if stray.depth else None
+        return replace(row, fate=Fate.FOREIGN, cause=cause if stray.spot is Spot.ID else encoded)
+    if stray.depth and stray.spot is Spot.SLOT:
+        return replace(row, fate=Fate.MODIFIED, cause=Cause.DOUBLE_ENCODED)
+    return replace(row, fate=Fate.MISPLACED, cause=cause)
+
+
+def _substitute(scene: Scene, turn: Turn, block: Block) -> str | None:
+    """Path of ordinary text that is or holds a readable stand-in of the seal."""
+    shadows = _shadows(turn, block)
+    near = frozenset(
+        scene.messages[slot[0]].index for slot, _ in scene.regions.get(turn.number, [])
+    )
+    return scene.probe.readable(shadows, near) if shadows else None
+
+
+def _shadows(turn: Turn, block: Block) -> tuple[Shadow, ...]:
+    """Readable stand-ins of a seal, less what the turn said as ordinary text anyway."""
+    spoken = {b.payload for b in turn.blocks if b.kind is Kind.TEXT}
+    own = block.shadows or tuple(s for b in turn.blocks if not b.sealed for s in b.shadows)
+    return tuple(s for s in own if s.digest not in spoken)

@@ -1,0 +1,95 @@
+"""What a turn shows as a whole: where it stands, and whether its boundaries held."""
+
+from __future__ import annotations
+
+from otel_sealed.align.scene import Held, Placed, Scene, same_artifact
+from otel_sealed.model import Block, Fate, Kind, Shadow, SlotAt, State, Turn, Value
+
+_MAX_PIECES = 4
+
+
+def home(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> int | None:
+    """Index of the message most of the turn stands in; None when nothing of it is there."""
+    slots = [slot for slot, _ in pairs.values()]
+    slots = slots or [slot for slot, _ in scene.regions.get(turn.number, [])]
+    counts: dict[int, int] = {}
+    for at, _ in slots:
+        counts[at] = counts.get(at, 0) + 1
+    return max(counts, key=lambda at: (counts[at], at), default=None)
+
+
+def shape(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Fate | None:
+    """`split` or `reordered` where the turn as a whole is, which each of its seals then has."""
+    runs = {
+        scene.run_of[slot[0]]
+        for index, (slot, _) in pairs.items()
+        if turn.blocks[index].kind is Kind.CALL
+    }
+    if len(runs) > 1:
+        return Fate.SPLIT
+    sealed = [i for i in pairs if turn.blocks[i].sealed]
+    if any((i < j) != (pairs[i][0] < pairs[j][0]) for i in sealed for j in pairs if i != j):
+        return Fate.REORDERED
+    return None
+
+
+def text_merged(scene: Scene, turn: Turn, index: int, block: Block, here: Held) -> bool:
+    """Whether the signed part now also holds the readable text of a neighbour."""
+    if here.block.payload == block.payload or here.block.payload_chars <= block.payload_chars:
+        return False
+    neighbours = tuple(
+        Shadow(b.payload, b.payload_chars)
+        for i, b in enumerate(turn.blocks)
+        if i != index and b.payload and b.kind in (Kind.TEXT, Kind.REASONING)
+    )
+    if not neighbours:
+        return False
+    path = scene.path(here.slot)
+    own = Shadow(block.payload, block.payload_chars)
+    if block.payload and not scene.probe.holds_at(path, (own,)):
+        return False
+    return bool(scene.probe.holds_at(path, neighbours))
+
+
+def swallowed(scene: Scene, turn: Turn, block: Block) -> bool:
+    """Whether the signed text of a lost seal stands inside another sealed part of its turn."""
+    if block.kind is not Kind.REASONING or not block.payload:
+        return False
+    own = (Shadow(block.payload, block.payload_chars),)
+    return any(
+        sent.sealed
+        and sent.payload != block.payload
+        and sent.payload_chars > block.payload_chars
+        and bool(scene.probe.holds_at(scene.path(slot), own))
+        for slot, sent in scene.regions.get(turn.number, [])
+    )
+
+
+def cut_up(scene: Scene, slot: SlotAt, value: Value) -> bool:
+    """Whether a slot and the sealed slots right behind it hold one seal in pieces."""
+    places: list[SlotAt] = []
+    size = 0
+    for place in _following(scene, slot):
+        now = same_artifact(scene.block(place), value.artifact)
+        if now is None or now.state is not State.PRESENT:
+            break
+        places.append(place)
+        size += now.size
+        if size >= value.size:
+            break
+    named = tuple((scene.path(place), value.artifact) for place in places)
+    if len(places) == 1 or scene.probe.joined_slots(named) != value.canon:
+        return False
+    scene.explained.update((place, value.artifact) for place in places)
+    return True
+
+
+def _following(scene: Scene, slot: SlotAt) -> list[SlotAt]:
+    """The next few places from `slot` on, over the edges of messages that hold one block each."""
+    places = [
+        (at, index)
+        for at in range(slot[0], min(slot[0] + _MAX_PIECES, len(scene.messages)))
+        for index in range(len(scene.messages[at].blocks))
+        if (at, index) >= slot
+    ]
+    return places[:_MAX_PIECES]

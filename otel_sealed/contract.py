@@ -1,0 +1,253 @@
+"""The language a provider file is written in: carriers and fields, rules, and a dialect.
+
+Everything a provider file says is data, or a small pure function over wire JSON that this module
+types. Wire JSON itself stays `Any` behind these functions: it ages, and a typed schema tempts one
+to drop the unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from otel_sealed.model import (
+    Block,
+    Facts,
+    Fate,
+    Kind,
+    Message,
+    Removal,
+    Role,
+    Speaker,
+    Trait,
+    Turn,
+    Usage,
+    Verdict,
+)
+
+Json = Any
+
+
+class Api(StrEnum):
+    """The wire an exchange speaks (design §6)."""
+
+    MESSAGES = "messages"
+    RESPONSES = "responses"
+    GENERATE_CONTENT = "generateContent"
+    INTERACTIONS = "interactions"
+    CHAT_COMPLETIONS = "chat.completions"
+    CONVERSE = "converse"
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and its answer, as a door saw them on the wire. Content stays out of its repr.
+
+    `provider` is the vendor who answers (`anthropic`, `openai`, `google`, …; empty: told from `api`
+    and `host`). `request` and `response` are raw bodies (bytes or str of JSON) or parsed JSON;
+    `events` the streamed payloads in order (parsed JSON) or the raw bytes of an SSE stream, and
+    where present the truth of what came. `complete` is False when the stream was cut. `account` is
+    a stand-in for the credential, never the credential. `conversation` narrows the search for
+    earlier turns; None means: find them by content alone. `origin` is trace id + span id
+    (24 bytes) of the call, or empty. `number` is the caller's own 0-based count of exchanges; None:
+    the tracker counts.
+    """
+
+    api: Api
+    provider: str = ""
+    operation: str | None = None
+    model: str | None = None
+    host: str | None = None
+    account: str | None = field(default=None, repr=False)
+    betas: tuple[str, ...] = ()
+    transport: str | None = None
+    conversation: str | None = field(default=None, repr=False)
+    request: Any = field(default=None, repr=False)
+    response: Any = field(default=None, repr=False)
+    events: Any = field(default=None, repr=False)
+    status: int | None = None
+    complete: bool = True
+    origin: bytes = b""
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One sealed, signed or identifying key of a carrier.
+
+    `key` may be dotted; `aliases` are other spellings of it. `binary`: compare decoded bytes, the
+    spelling being benign (Gemini, Bedrock blobs).
+    """
+
+    key: str
+    artifact: str
+    role: Role = Role.SEAL
+    binary: bool = False
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """What a block type is to fidelity.
+
+    `ids`: keys whose values are anchors; `server_id`: the id the provider minted and pairs by;
+    `payload`: keys of the visible content, a weak anchor; `shadows`: keys of readable stand-ins of
+    the seal; `children`: keys that hold nested carriers; `keys`: further keys that are known and
+    not compared; `envelope`: the artifact name for gained keys, empty where nobody minds;
+    `paired`: must stand with the next item of its response.
+    """
+
+    type: str
+    kind: Kind
+    fields: tuple[Field, ...] = ()
+    ids: tuple[str, ...] = ()
+    server_id: str = ""
+    payload: tuple[str, ...] = ()
+    shadows: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    keys: frozenset[str] = frozenset()
+    envelope: str = ""
+    paired: bool = False
+    orphan: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RawMessage:
+    """One element of a request's history before reading: `parts` are (dotted place, block)."""
+
+    index: int
+    speaker: Speaker
+    parts: tuple[tuple[str, Json], ...] = field(repr=False)
+    raw: Json = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RawAnswer:
+    """A response before reading. `parts` as in `RawMessage`, `path` the place of all of them."""
+
+    parts: tuple[tuple[str, Json], ...] = field(repr=False)
+    path: str = ""
+    id: str = field(default="", repr=False)
+    model: str = ""
+    stop: str = ""
+    complete: bool = True
+    store: bool | None = None
+    usage: Usage = field(default_factory=Usage)
+    removals: tuple[Removal, ...] = ()
+    removals_reported: bool = False
+    error: Json = field(default=None, repr=False)
+    missing: tuple[str, ...] = ()
+    context: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The circumstances of one finding, as records: what `Dialect.traits` may look at.
+
+    `block` is the received block (None for values that only went out), `at` the index of the
+    message it stands or should stand in (None when the whole turn is gone), `live_from` the index
+    of the first message of the live turn.
+    """
+
+    facts: Facts
+    fate: Fate
+    artifact: str
+    turn: Turn | None
+    index: int
+    block: Block | None
+    sent: Block | None
+    at: int | None
+    live_from: int
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a provider's contract: the first that fits a finding gives its verdict.
+
+    It fits when the artifact starts with one of `artifacts` (all when empty), the fate is listed,
+    every trait of `when` holds and none of `unless` does. `source` names where the rule comes from
+    (tags of the contract: S docstring, D docs, I issue, C code, M measured, U unconfirmed);
+    `checked` is the date it was last checked. `disputed` marks facts on which sources disagree;
+    `undecidable` says why history alone cannot decide the rule (it then never fires).
+    """
+
+    id: str
+    says: str
+    fates: frozenset[Fate] = frozenset()
+    verdict: Verdict = Verdict.ALLOWED
+    artifacts: tuple[str, ...] = ()
+    when: frozenset[Trait] = frozenset()
+    unless: frozenset[Trait] = frozenset()
+    source: str = ""
+    checked: str = "2026-11-29"
+    disputed: bool = False
+    preview: bool = False
+    undecidable: str = ""
+
+
+def rule(  # noqa: PLR0913 - a rule is a row of a table
+    id_: str,
+    says: str,
+    fates: Iterable[Fate],
+    verdict: Verdict,
+    *,
+    artifacts: tuple[str, ...] = (),
+    when: Iterable[Trait] = (),
+    unless: Iterable[Trait] = (),
+    source: str,
+    disputed: bool = False,
+    preview: bool = False,
+) -> Rule:
+    """A row of a rule table (see `Rule`)."""
+    return Rule(
+        id=id_,
+        says=says,
+        fates=frozenset(fates),
+        verdict=verdict,
+        artifacts=artifacts,
+        when=frozenset(when),
+        unless=frozenset(unless),
+        source=source,
+        disputed=disputed,
+        preview=preview,
+    )
+
+
+def undecidable(id_: str, says: str, why: str, source: str) -> Rule:
+    """A rule of the provider's that history cannot decide: it stands in the table with the why."""
+    return Rule(id=id_, says=says, undecidable=why, source=source)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A provider file: all that the core knows of one wire dialect.
+
+    `reference` gives kind and id of the state of the server's a request refers to (empty strings
+    when it refers to none); `readable` whether the requested model reads what a turn's model
+    minted; `models` whether the tables know a model; `tools_separate` whether tool results between
+    two messages of the model make them two steps; `sealed_keys` what looks sealed in a block of an
+    unknown type.
+    """
+
+    name: str
+    api: Api
+    vendor: str
+    root: str
+    carriers: Mapping[str, Carrier]
+    type_of: Callable[[Json], str]
+    messages: Callable[[Json], Iterator[RawMessage]]
+    answer: Callable[[Json], RawAnswer]
+    fold: Callable[[Iterable[Json]], Json]
+    facts: Callable[[Json, Exchange], Facts]
+    reference: Callable[[Json], tuple[str, str]]
+    head: Callable[[Json], Mapping[str, Json]]
+    traits: Callable[[Place], frozenset[Trait]]
+    rules: tuple[Rule, ...]
+    placeholders: tuple[str, ...] = ()
+    models: Callable[[str], bool] = bool
+    readable: Callable[[Turn, Facts], bool] = lambda _turn, _facts: True
+    tools_separate: bool = True
+    sealed_keys: Mapping[str, str] = field(default_factory=dict)

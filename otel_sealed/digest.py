@@ -1,0 +1,195 @@
+"""Keyed digests: the only place that touches sealed values (design §4).
+
+Every digest is HMAC-SHA-256 cut to 128 bits under the process, folder or fleet key, with a domain
+byte so that digests of different things never meet. Readable and sealed values go in; 16 bytes, a
+size and a few window digests come out.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+import re
+import unicodedata
+from typing import Any
+
+SIZE = 16
+ALGORITHM = "hmac-sha256-128"
+
+_WINDOWS = 8
+_WINDOW_BYTES = 4
+_MIN_WINDOW = 16
+_MIN_BLOB = 16
+_URLSAFE = str.maketrans("-_", "+/")
+_ALPHABET = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
+_RUN = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+
+# cache markers are left out of every comparison (contract §2.1)
+_MARKERS = frozenset({"cache_control", "cachePoint", "cache_point"})
+
+
+def utf8(text: str) -> bytes:
+    """UTF-8 bytes of `text`, surrogate pairs joined and lone surrogates kept (sdk-surface §4.3)."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return joined.encode("utf-8", "surrogatepass")
+
+
+def decode_blob(text: str) -> bytes | None:
+    """Bytes of a base64 text in either alphabet, padded or not; None if it is not base64."""
+    if not text.isascii():
+        return None
+    bare = text.rstrip("=").translate(_URLSAFE)
+    if len(bare) % 4 == 1:
+        return None
+    try:
+        return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def canonical(text: str) -> bytes:
+    """One spelling for all base64 spellings of a blob; the UTF-8 bytes of anything else."""
+    if len(text) >= _MIN_BLOB:
+        blob = decode_blob(text)
+        if blob is not None:
+            return blob
+    return utf8(text)
+
+
+def layers(text: str, depth: int = 3) -> tuple[bytes, ...]:
+    """`canonical` of `text` and of what it decodes to, at most `depth` times (double encoding)."""
+    found = [canonical(text)]
+    while len(found) < depth:
+        try:
+            inner = found[-1].decode("ascii")
+        except UnicodeDecodeError:
+            break
+        deeper = canonical(inner)
+        if len(inner) < _MIN_BLOB or deeper == found[-1]:
+            break
+        found.append(deeper)
+    return tuple(found)
+
+
+def runs(text: str) -> list[str]:
+    """The base64-like runs of at least 24 characters in `text`."""
+    return _RUN.findall(text)
+
+
+def plain(value: Any, depth: int = 64) -> Any:
+    """`value` without nulls and cache markers, integral floats as integers: what JSON means.
+
+    Below `depth` levels a constant stands for the rest; nothing that deep is a provider's.
+    """
+    if depth <= 0:
+        return "…"
+    if isinstance(value, dict):
+        return {
+            str(k): plain(v, depth - 1)
+            for k, v in value.items()
+            if v is not None and k not in _MARKERS
+        }
+    if isinstance(value, list):
+        return [plain(v, depth - 1) for v in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+class Digest:
+    """All keyed digests under one key. Stateless and thread-safe."""
+
+    __slots__ = ("_key", "_window_key")
+
+    def __init__(self, key: bytes) -> None:
+        """`key`: at least 16 secret bytes. Raises ValueError when shorter."""
+        if len(key) < SIZE:
+            msg = f"the hash key needs at least {SIZE} bytes, got {len(key)}"
+            raise ValueError(msg)
+        self._key = key
+        self._window_key = hmac.digest(key, b"windows", "sha256")
+
+    def raw(self, domain: bytes, data: bytes) -> bytes:
+        """16-byte digest of `data` in `domain` (one byte)."""
+        return hmac.digest(self._key, domain + data, "sha256")[:SIZE]
+
+    def text(self, text: str) -> bytes:
+        """Digest of an exact text."""
+        return self.raw(b"t", utf8(text))
+
+    def blob(self, data: bytes) -> bytes:
+        """Digest of decoded bytes."""
+        return self.raw(b"b", data)
+
+    def canon(self, text: str) -> bytes:
+        """Digest of a sealed value whatever its base64 spelling."""
+        return self.raw(b"b", canonical(text))
+
+    def name(self, text: str) -> bytes:
+        """Digest of an id."""
+        return self.raw(b"i", utf8(text))
+
+    def value(self, value: Any) -> bytes:
+        """Digest of a JSON value in one canonical spelling, nulls and cache markers left out."""
+        return self.raw(b"j", spelled(value))
+
+    def chain(self, before: bytes, link: bytes) -> bytes:
+        """The next rolling digest after `before`."""
+        return self.raw(b"c", before + link)
+
+    def account(self, credential: str) -> str:
+        """A stand-in for a credential: keyed, hex, never exported."""
+        return self.raw(b"a", utf8(credential)).hex()
+
+    def sub_key(self, conversation: bytes) -> bytes:
+        """The key under which digests of readable values of one conversation leave the process."""
+        return hmac.digest(self._key, b"conversation" + conversation, "sha256")
+
+    def windows(self, data: bytes, length: int | None = None) -> bytes:
+        """Up to 8 window digests from the head and 8 from the tail of `data`, 4 bytes each.
+
+        Windows are sized for a value of `length` bytes (default: that of `data`), so that a
+        changed value can be cut the way the received one was. Empty for under 32 bytes.
+        """
+        step, count = window_plan(len(data) if length is None else length)
+        if count == 0:
+            return b""
+        head = [data[i * step : (i + 1) * step] for i in range(count)]
+        size = len(data)
+        tail = [data[max(0, size - (i + 1) * step) : max(0, size - i * step)] for i in range(count)]
+        return b"".join(self._window(part) for part in head + tail)
+
+    def _window(self, part: bytes) -> bytes:
+        return hmac.digest(self._window_key, part, "sha256")[:_WINDOW_BYTES]
+
+
+def window_plan(length: int) -> tuple[int, int]:
+    """(bytes a window, windows from each end) for a value of `length` bytes."""
+    if length < 2 * _MIN_WINDOW:
+        return 0, 0
+    step = max(_MIN_WINDOW, -(-length // _WINDOWS))
+    return step, length // step
+
+
+def spelled(value: Any) -> bytes:
+    """`plain(value)` as sorted, compact JSON bytes."""
+    return utf8(json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def normal_forms(text: str) -> tuple[str, ...]:
+    """The four Unicode normal forms of `text` that differ from it."""
+    return tuple(
+        form
+        for name in ("NFC", "NFD", "NFKC", "NFKD")
+        if (form := unicodedata.normalize(name, text)) != text  # type: ignore[arg-type]
+    )
+
+
+def base64_alphabet(text: str) -> bool:
+    """Whether `text` holds only characters that some base64 alphabet has."""
+    return _ALPHABET.fullmatch(text) is not None

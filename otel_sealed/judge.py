@@ -1,0 +1,116 @@
+"""Judgement: a fate under the rules of a dialect and the circumstances of its place.
+
+Theory of operation. `circumstances` turns the records around a finding into traits, once; `judge`
+then looks for the first rule that fits artifact, fate and traits. Rules never see a body, fates
+never see a rule. An intact artifact is `ok` unless a rule says the reader cannot use it. What the
+tables do not know (a vendor, a model, a block type) is `unverifiable` under X1 and never accuses;
+only shipping a seal to another vendor needs no table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from otel_sealed.contract import Dialect, Place, Rule
+from otel_sealed.model import Cause, Fate, Finding, Kind, Role, State, Trait, Verdict
+
+OWN_RULES: tuple[Rule, ...] = (
+    Rule(
+        "X1",
+        "a vendor, model or block type the tables do not know: rules behind",
+        verdict=Verdict.UNVERIFIABLE,
+        source="design §1",
+    ),
+    Rule(
+        "X2",
+        "a value never seen coming in: restart, other process, hand-made",
+        fates=frozenset({Fate.UNKNOWN}),
+        verdict=Verdict.UNVERIFIABLE,
+        source="design §1; contract §8.15",
+    ),
+)
+_X1, _X2 = OWN_RULES
+
+
+def circumstances(place: Place, finding: Finding, dialect: Dialect) -> frozenset[Trait]:
+    """The traits every dialect shares, joined with the dialect's own."""
+    found = set(dialect.traits(place))
+    turn, block, facts = place.turn, place.block, place.facts
+    if place.at is None:
+        found.add(Trait.WHOLE_TURN)
+    elif place.at >= place.live_from:
+        found.add(Trait.IN_LOOP)
+    if turn is not None:
+        if turn.vendor and facts.vendor and turn.vendor != facts.vendor:
+            found.add(Trait.FOREIGN_TURN)
+        if not turn.complete:
+            found.add(Trait.TRUNCATED)
+        if not dialect.readable(turn, facts):
+            found.add(Trait.UNREADABLE_MODEL)
+    if block is None or not block.sealed:
+        found.add(Trait.NEVER_HELD)
+    if block is not None and block.kind is Kind.TEXT and not block.payload_chars:
+        found.add(Trait.EMPTY_TEXT)
+    if facts.transport == "websocket":
+        found.add(Trait.WEBSOCKET)
+    if "drop_block" in facts.flags:
+        found.add(Trait.DROPS_BLOCK)
+    return frozenset(found | _of_finding(place, finding))
+
+
+def _of_finding(place: Place, finding: Finding) -> set[Trait]:
+    found = set()
+    if finding.digest_out:
+        found.add(Trait.IN_SLOT)
+    if finding.cause is Cause.PLACEHOLDER:
+        found.add(Trait.PLACEHOLDER)
+    if finding.cause is Cause.SERVER_STATE:
+        found.add(Trait.SERVER_STATE)
+    if finding.fate is Fate.DROPPED and place.block is not None and place.sent is not None:
+        value = next((v for v in place.sent.values if v.artifact == finding.artifact), None)
+        if value is not None and value.state is not State.PRESENT and value.role is Role.SEAL:
+            found.add(Trait.FIELD_LOST)
+    about = place.block or place.sent
+    if about is not None and not about.known:
+        found.add(Trait.UNKNOWN_TYPE)
+    return found
+
+
+def judge(finding: Finding, dialect: Dialect) -> Finding:
+    """`finding` with verdict and rule id. Its traits must be complete."""
+    rule = _rule_for(finding, dialect)
+    if rule is None:
+        return replace(finding, verdict=Verdict.OK, rule="")
+    return replace(
+        finding,
+        verdict=rule.verdict,
+        rule=rule.id,
+        disputed=rule.disputed,
+        preview=rule.preview,
+    )
+
+
+def _rule_for(finding: Finding, dialect: Dialect) -> Rule | None:
+    fate = finding.fate
+    if fate is Fate.UNKNOWN:
+        return _X2
+    if fate not in (Fate.FOREIGN, Fate.INTACT) and finding.traits & _UNKNOWNS:
+        return _X1
+    for rule in dialect.rules:
+        if _fits(rule, finding):
+            return rule
+    if fate in (Fate.INTACT, Fate.PREFIX_CHANGED, Fate.ISSUER_CHANGED):
+        return None
+    return _X1
+
+
+_UNKNOWNS = frozenset({Trait.UNKNOWN_VENDOR, Trait.UNKNOWN_MODEL, Trait.UNKNOWN_TYPE})
+
+
+def _fits(rule: Rule, finding: Finding) -> bool:
+    return (
+        finding.fate in rule.fates
+        and (not rule.artifacts or finding.artifact.startswith(rule.artifacts))
+        and rule.when <= finding.traits
+        and not rule.unless & finding.traits
+    )

@@ -1,0 +1,1 @@
+"""What came in, remembered: bounded, content-addressed, session-free."""

@@ -1,0 +1,303 @@
+"""Locating: which recorded turns does a request replay, and which conversation does it continue?
+
+Theory of operation. Every message of the model in the request votes, by what it holds, for the
+turns that may have brought it. Seals and ids are strong evidence, equal visible text is weak, and
+a prefix equal to the one a turn answered says "this stands where that answer belongs". The turn
+whose line of ancestors gathers most votes is the tip; the lineage is that line plus any turn found
+by strong evidence elsewhere (a handed-over transcript). Weak evidence alone counts only when it is
+unambiguous and long, or when the caller named the conversation. A tie is nobody: never guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from otel_sealed.model import Block, Kind, Lineage, Message, Role, SlotAt, Speaker, State, Turn
+
+_STRONG = 8
+_RESULT = 6
+_CHAIN = 5
+_LONG = 3
+_WEAK = 1
+_ENOUGH = _CHAIN
+_LONG_TEXT = 24
+_MAX_LINE = 4096
+
+
+class Ledger(Protocol):
+    """What locating and the tracker need of a ledger."""
+
+    def record(self, turn: Turn) -> Turn:
+        """Remember a turn and return it numbered."""
+
+    def lookup(self, key: bytes) -> tuple[int, ...]:
+        """Serial numbers of the turns that hold a key, oldest first."""
+
+    def get(self, number: int) -> Turn | None:
+        """The turn of a serial number."""
+
+    def last(self, conversation: bytes) -> int:
+        """The newest turn of a conversation, or -1."""
+
+    def __len__(self) -> int:
+        """Turns held."""
+
+
+class _Poll:
+    """Votes of one request. Local to one call of `locate`."""
+
+    def __init__(self, ledger: Ledger, conversation: bytes) -> None:
+        self.ledger = ledger
+        self.conversation = conversation
+        self.votes: dict[int, int] = {}
+        self.strong: set[int] = set()
+        self.by_slot: dict[SlotAt, tuple[int, ...]] = {}
+        self.by_message: dict[int, set[int]] = {}
+        self.hits = 0
+        self.misses = 0
+
+    def look(self, key: bytes) -> tuple[int, ...]:
+        found = self.ledger.lookup(key) if key else ()
+        if found and self.conversation:
+            same = tuple(n for n in found if self._same(n))
+            found = same or found
+        return found
+
+    def vote(self, numbers: tuple[int, ...], weight: int) -> None:
+        for n in numbers:
+            self.votes[n] = self.votes.get(n, 0) + weight
+        if weight >= _STRONG:
+            self.strong.update(numbers)
+
+    def _same(self, number: int) -> bool:
+        turn = self.ledger.get(number)
+        return turn is not None and turn.conversation == self.conversation
+
+
+def locate(
+    ledger: Ledger,
+    messages: tuple[Message, ...],
+    chains: tuple[bytes, ...],
+    *,
+    conversation: bytes = b"",
+    reference: bytes = b"",
+) -> Lineage:
+    """The lineage of a request. `chains[i]` is the rolling digest of all messages before `i`."""
+    poll = _Poll(ledger, conversation)
+    for at, message in enumerate(messages):
+        _poll_message(poll, at, message, chains[at])
+    held = _line(ledger, max(poll.look(reference), default=-1)) if reference else ()
+    tip = _tip(poll)
+    if tip < 0 and conversation and any(m.speaker is Speaker.MODEL for m in messages):
+        tip = ledger.last(conversation)
+    if tip < 0 and held:
+        tip = held[-1].number
+    tip = _behind(ledger, tip)
+    line = {turn.number: turn for turn in (*held, *_line(ledger, tip))}
+    for number in sorted(poll.strong - line.keys()):
+        turn = ledger.get(number)
+        if turn is not None and not _rival(turn, line, poll):
+            line[number] = turn
+    turns = tuple(line[n] for n in sorted(line))
+    owner = _owners(messages, poll, turns)
+    return Lineage(
+        turns=turns,
+        owner=owner,
+        held=frozenset(turn.number for turn in held),
+        tip=tip,
+        inferred=frozenset(line.keys() - poll.strong),
+        hits=poll.hits,
+        misses=poll.misses,
+    )
+
+
+def _poll_message(poll: _Poll, at: int, message: Message, chain: bytes) -> None:
+    model = message.speaker is Speaker.MODEL
+    for index, block in enumerate(message.blocks):
+        strong = _strong(poll, block)
+        if strong:
+            poll.vote(strong, _STRONG if model or block.sealed else _RESULT)
+            poll.hits += 1
+        elif block.sealed:
+            poll.misses += 1
+        if not model:
+            continue
+        weak = poll.look(block.payload)
+        poll.vote(weak, _LONG if block.payload_chars >= _LONG_TEXT else _WEAK)
+        poll.by_slot[(at, index)] = strong or weak
+    if model:
+        before = poll.look(chain)
+        poll.vote(before, _CHAIN)
+        joined = poll.look(message.joined)
+        poll.vote(joined, _LONG if message.joined_chars >= _LONG_TEXT else _WEAK)
+        poll.by_message[at] = {*joined, *before}
+
+
+def _strong(poll: _Poll, block: Block) -> tuple[int, ...]:
+    """Turns that all strong keys of a block agree on; where they disagree, those of its seal."""
+    keys = [v.canon for v in block.values if v.role is Role.SEAL and v.state is State.PRESENT]
+    found: tuple[int, ...] = ()
+    for key in (*keys, *block.anchors, *block.hidden):
+        numbers = poll.look(key)
+        both = tuple(n for n in numbers if n in found)
+        found = both or found or numbers
+    return found
+
+
+def _tip(poll: _Poll) -> int:
+    """The turn whose line gathers most votes; -1 when evidence is weak or tied."""
+    scores: dict[int, int] = {}
+    for number in sorted(poll.votes):
+        above = _nearest(poll, number, scores)
+        scores[number] = poll.votes[number] + (scores[above] if above >= 0 else 0)
+    if not scores:
+        return -1
+    best = max(scores.values())
+    tips = [n for n, score in scores.items() if score == best]
+    if poll.conversation:
+        return tips[-1]
+    if best < _ENOUGH and not (len(tips) == 1 and best >= _LONG):
+        return -1
+    if len(tips) > 1 and not any(n in poll.strong for n in tips):
+        return -1
+    return tips[-1]
+
+
+def _nearest(poll: _Poll, number: int, scores: Mapping[int, int]) -> int:
+    turn = poll.ledger.get(number)
+    for _ in range(_MAX_LINE):
+        if turn is None or turn.parent < 0:
+            return -1
+        if turn.parent in scores:
+            return turn.parent
+        turn = poll.ledger.get(turn.parent)
+    return -1
+
+
+def _line(ledger: Ledger, tip: int) -> tuple[Turn, ...]:
+    line: list[Turn] = []
+    turn = ledger.get(tip) if tip >= 0 else None
+    while turn is not None and len(line) < _MAX_LINE:
+        line.append(turn)
+        turn = ledger.get(turn.parent) if turn.parent >= 0 else None
+    return tuple(reversed(line))
+
+
+def _behind(ledger: Ledger, tip: int) -> int:
+    """The newer compaction of the conversation where the request ends on an older one.
+
+    A request that ends on a compaction although the same conversation went on to compact again is
+    a resume from an old checkpoint; one that replays anything after it is a fork.
+    """
+    turn = ledger.get(tip) if tip >= 0 else None
+    if turn is None or not _compacts(turn):
+        return tip
+    later = [t for t in _line(ledger, ledger.last(turn.conversation)) if t.number >= tip]
+    if not later or later[0].number != tip:
+        return tip
+    return next((t.number for t in reversed(later) if _compacts(t)), tip)
+
+
+def _compacts(turn: Turn) -> bool:
+    return any(block.kind is Kind.COMPACTION and block.sealed for block in turn.blocks)
+
+
+def _rival(turn: Turn, line: Mapping[int, Turn], poll: _Poll) -> bool:
+    """Whether `turn` is only another holder of keys that a turn of the line explains."""
+    for slot_numbers in poll.by_slot.values():
+        if turn.number in slot_numbers and not any(n in line for n in slot_numbers):
+            return False
+    return True
+
+
+def _owners(
+    messages: tuple[Message, ...], poll: _Poll, turns: tuple[Turn, ...]
+) -> dict[SlotAt, int]:
+    """Give each block of the model to one turn: by its keys, else by its neighbours, else by order.
+
+    A key shared by several turns of the line (the same short text twice) goes to the first of them
+    not before the turn last seen.
+    """
+    known = {turn.number for turn in turns}
+    owner: dict[SlotAt, int] = {}
+    current = -1
+    for at, message in enumerate(messages):
+        if message.speaker is not Speaker.MODEL:
+            continue
+        mine = []
+        for index in range(len(message.blocks)):
+            numbers = [n for n in poll.by_slot.get((at, index), ()) if n in known]
+            if numbers:
+                current = min((n for n in numbers if n >= current), default=numbers[-1])
+                owner[(at, index)] = current
+                mine.append(current)
+        hinted = sorted(n for n in poll.by_message.get(at, ()) if n in known)
+        if not mine and hinted:
+            mine = [min((n for n in hinted if n >= current), default=hinted[-1])]
+            current = mine[0]
+        _fill(owner, at, len(message.blocks), mine)
+    _by_order(messages, owner, turns)
+    return owner
+
+
+def _fill(owner: dict[SlotAt, int], at: int, count: int, mine: list[int]) -> None:
+    """Blocks without a key of their own belong to the turn of the block before, else after."""
+    if not mine:
+        return
+    now = mine[0]
+    for index in range(count):
+        now = owner.setdefault((at, index), now)
+
+
+def _by_order(
+    messages: tuple[Message, ...], owner: dict[SlotAt, int], turns: tuple[Turn, ...]
+) -> None:
+    """Runs of the model that nothing was found for, given to the turns missing at that place."""
+    runs = _runs(messages)
+    owned = [next((owner[s] for s in run if s in owner), -1) for run in runs]
+    found = set(owner.values())
+    for index, run in enumerate(runs):
+        before = next((n for n in reversed(owned[:index]) if n >= 0), -1)
+        if owned[index] >= 0:
+            for slot in run:
+                if slot not in owner:
+                    owner[slot] = next(
+                        (owner[s] for s in reversed(run) if s < slot and s in owner), owned[index]
+                    )
+            continue
+        after = next((n for n in owned[index + 1 :] if n >= 0), None)
+        gap = sum(1 for n in owned[index:] if n < 0) if after is None else _gap(owned, index)
+        missing = [
+            t.number
+            for t in turns
+            if t.number not in found and t.number > before and (after is None or t.number < after)
+        ]
+        if missing and gap <= len(missing):
+            chosen = missing[-gap] if after is None else missing[0]
+            owned[index] = chosen
+            found.add(chosen)
+            owner.update(dict.fromkeys(run, chosen))
+
+
+def _gap(owned: list[int], index: int) -> int:
+    count = 0
+    for number in owned[index:]:
+        if number >= 0:
+            break
+        count += 1
+    return count
+
+
+def _runs(messages: tuple[Message, ...]) -> list[list[SlotAt]]:
+    runs: list[list[SlotAt]] = []
+    open_run = False
+    for at, message in enumerate(messages):
+        if message.speaker is Speaker.MODEL:
+            if not open_run:
+                runs.append([])
+            runs[-1].extend((at, index) for index in range(len(message.blocks)))
+            open_run = True
+        else:
+            open_run = False
+    return [run for run in runs if run]

@@ -1,0 +1,20 @@
+"""The dialects this version knows. A new one is one new module with a `DIALECT` in it."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from otel_sealed.contract import Api, Dialect
+
+
+@cache
+def dialects() -> dict[Api, Dialect]:
+    """Every dialect found in this package, by the wire it speaks."""
+    found: dict[Api, Dialect] = {}
+    for info in iter_modules(__path__):
+        dialect = getattr(import_module(f"{__name__}.{info.name}"), "DIALECT", None)
+        if isinstance(dialect, Dialect):
+            found[dialect.api] = dialect
+    return found

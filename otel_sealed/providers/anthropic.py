@@ -1,0 +1,411 @@
+"""Anthropic Messages: where sealed state lives, how streams bring it, who may omit what.
+
+Sources: contract §3 (rule ids A…), sdk-surface §1.1 and §2. Checked 2026-11-29.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from otel_sealed.contract import (
+    Api,
+    Carrier,
+    Dialect,
+    Exchange,
+    Field,
+    Place,
+    RawAnswer,
+    RawMessage,
+)
+from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, State, Trait, Turn, Usage
+from otel_sealed.providers.anthropic_rules import RULES
+
+# A12: the models that check what stands before a thinking block; opus-5, sonnet-5, fable-5 do not
+_BINDING = re.compile(r"claude-(fable-5-[12]|mythos-5-2|(opus|sonnet|haiku)-5-5)(-\d{8})?$")
+_BINDING_ALWAYS = re.compile(r"claude-(fable|mythos)-5-2(-\d{8})?$")
+_KNOWN_MODEL = re.compile(r"claude-(\d|instant|opus|sonnet|haiku|fable|mythos)")
+# A16: blocks of these are tied to the account that minted them
+_ACCOUNT_BOUND = re.compile(r"claude-(sonnet|haiku)-5-5")
+# A15, contract §6: (producer, reader) pairs whose blocks are dropped with HTTP 200
+_UNREADABLE = (
+    (re.compile(r"claude-(fable|mythos)-5(-\d{8})?$"), re.compile(r"claude-(?!(fable|mythos)-5)")),
+    (re.compile(r"claude-fable-5-1"), re.compile(r"claude-opus-5")),
+    (re.compile(r"claude-(?!haiku-5-5)"), re.compile(r"claude-haiku-5-5")),
+)
+
+_THINKING_KEYS = frozenset({"type"})
+_CARRIERS = (
+    Carrier(
+        "thinking",
+        Kind.REASONING,
+        fields=(
+            Field("signature", "anthropic.thinking.signature"),
+            Field("thinking", "anthropic.thinking.text", Role.SIGNED),
+        ),
+        payload=("thinking",),
+        shadows=("thinking",),
+        keys=_THINKING_KEYS,
+        envelope="anthropic.thinking.envelope",
+    ),
+    Carrier(
+        "redacted_thinking",
+        Kind.REASONING,
+        fields=(Field("data", "anthropic.redacted_thinking.data"),),
+        keys=_THINKING_KEYS,
+        envelope="anthropic.redacted_thinking.envelope",
+    ),
+    Carrier(
+        "compaction",
+        Kind.COMPACTION,
+        fields=(
+            Field("encrypted_content", "anthropic.compaction.encrypted_content"),
+            Field("signature", "anthropic.compaction.signature"),
+            Field("content", "anthropic.compaction.text", Role.SIGNED),
+        ),
+        payload=("content",),
+        shadows=("content",),
+    ),
+    Carrier("text", Kind.TEXT, payload=("text",), children=("citations",)),
+    *(
+        Carrier(name, Kind.CALL, ids=("id",), payload=("name", "input"))
+        for name in ("tool_use", "server_tool_use", "mcp_tool_use")
+    ),
+    Carrier("tool_result", Kind.RESULT, ids=("tool_use_id",)),
+    Carrier("mcp_tool_result", Kind.RESULT, ids=("tool_use_id",)),
+    *(
+        Carrier(name, Kind.RESULT, ids=("tool_use_id",), children=("content",))
+        for name in (
+            "web_search_tool_result",
+            "web_fetch_tool_result",
+            "code_execution_tool_result",
+            "bash_code_execution_tool_result",
+            "text_editor_code_execution_tool_result",
+            "advisor_tool_result",
+            "tool_search_tool_result",
+        )
+    ),
+    Carrier(
+        "web_search_result",
+        Kind.RESULT,
+        fields=(Field("encrypted_content", "anthropic.web_search_result.encrypted_content"),),
+        payload=("url",),
+    ),
+    Carrier(
+        "web_search_result_location",
+        Kind.RESULT,
+        fields=(Field("encrypted_index", "anthropic.citation.encrypted_index"),),
+        payload=("url", "cited_text"),
+    ),
+    Carrier(
+        "encrypted_code_execution_result",
+        Kind.RESULT,
+        fields=(
+            Field("encrypted_stdout", "anthropic.encrypted_code_execution_result.encrypted_stdout"),
+        ),
+    ),
+    Carrier(
+        "advisor_redacted_result",
+        Kind.RESULT,
+        fields=(Field("encrypted_content", "anthropic.advisor_redacted_result.encrypted_content"),),
+    ),
+    Carrier("fallback", Kind.MARKER),
+    Carrier("image", Kind.MEDIA),
+    Carrier("document", Kind.MEDIA),
+    Carrier("container_upload", Kind.MEDIA),
+)
+
+
+def _type_of(block: Mapping[str, Any]) -> str:
+    name = block.get("type")
+    return name if isinstance(name, str) else "other"
+
+
+def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
+    history = body.get("messages")
+    if not isinstance(history, list):
+        return
+    for index, message in enumerate(history):
+        if not isinstance(message, dict):
+            yield RawMessage(index, Speaker.USER, (), message)
+            continue
+        content = message.get("content")
+        if isinstance(content, list):
+            parts = tuple((f"content.{j}", part) for j, part in enumerate(content))
+        else:
+            parts = (("content", content),) if isinstance(content, str) else ()
+        last = index == len(history) - 1
+        yield RawMessage(index, _speaker(message.get("role"), parts, last=last), parts, message)
+
+
+def _speaker(role: object, parts: tuple[tuple[str, Any], ...], *, last: bool) -> Speaker:
+    """A message of tool results only continues the loop, as does a mixed one at the very end."""
+    if role == "assistant":
+        return Speaker.MODEL
+    if role == "system":
+        return Speaker.SYSTEM
+    results = sum(
+        1 for _, part in parts if isinstance(part, dict) and _type_of(part) == "tool_result"
+    )
+    return Speaker.TOOL if results and (last or results == len(parts)) else Speaker.USER
+
+
+def _answer(body: Any) -> RawAnswer:
+    if not isinstance(body, dict):
+        return RawAnswer(())
+    if "error" in body and "content" not in body:
+        return RawAnswer((), error=body)
+    content = body.get("content")
+    parts = enumerate(content) if isinstance(content, list) else ()
+    stop = body.get("stop_reason")
+    return RawAnswer(
+        parts=tuple((f"content.{j}", part) for j, part in parts),
+        id=_text(body.get("id")),
+        model=_text(body.get("model")),
+        stop=_text(stop),
+        usage=_usage(body.get("usage")),
+        removals=tuple(_removals(body.get("input_transformations"))),
+        removals_reported=isinstance(body.get("input_transformations"), list),
+        missing=_missing(body, stop),
+    )
+
+
+def _missing(body: Mapping[str, Any], stop: object) -> tuple[str, ...]:
+    """A compaction that was asked for and stopped without its block."""
+    content = body.get("content")
+    blocks = content if isinstance(content, list) else []
+    types = {_type_of(block) for block in blocks if isinstance(block, dict)}
+    if stop == "compaction" and "compaction" not in types:
+        return ("anthropic.compaction.encrypted_content",)
+    return ()
+
+
+def _removals(entries: Any) -> Iterator[Removal]:
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            yield Removal(
+                reason=_text(entry.get("reason")),
+                allowed=entry.get("type") == "thinking_mismatch_allowed",
+                path=_text(entry.get("path")),
+            )
+
+
+def _usage(usage: Any) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage()
+    read = _count(usage.get("cache_read_input_tokens"))
+    write = _count(usage.get("cache_creation_input_tokens"))
+    plain = _count(usage.get("input_tokens"))
+    details = usage.get("output_tokens_details")
+    thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
+    return Usage(
+        input_tokens=None if plain is None else plain + (read or 0) + (write or 0),
+        output_tokens=_count(usage.get("output_tokens")),
+        reasoning_tokens=_count(thinking),
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+    )
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def fold(events: Iterable[Any]) -> dict[str, Any]:
+    """The message a stream amounts to. Seals are appended, not assigned, unlike the SDK (A1)."""
+    message: dict[str, Any] = {"content": []}
+    blocks: dict[int, dict[str, Any]] = {}
+    complete = False
+    for event in events:
+        if not isinstance(event, dict):
+            continue
+        kind = event.get("type")
+        if kind == "message_start" and isinstance(event.get("message"), dict):
+            message.update(event["message"])
+        elif kind == "content_block_start" and isinstance(event.get("content_block"), dict):
+            blocks[_index(event)] = dict(event["content_block"])
+        elif kind == "content_block_delta" and isinstance(event.get("delta"), dict):
+            _apply(blocks.setdefault(_index(event), {"type": "other"}), event["delta"])
+        elif kind == "message_delta":
+            _message_delta(message, event)
+        elif kind == "message_stop":
+            complete = True
+        elif kind == "error":
+            message["error"] = event.get("error")
+    message["content"] = [_closed(blocks[index]) for index in sorted(blocks)]
+    message["complete"] = complete
+    return message
+
+
+def _index(event: Mapping[str, Any]) -> int:
+    index = event.get("index")
+    return index if isinstance(index, int) else 0
+
+
+_APPENDED = {
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+    "text_delta": ("text", "text"),
+    "input_json_delta": ("partial_json", "_json"),
+}
+
+
+def _apply(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    kind = delta.get("type")
+    if kind in _APPENDED:
+        source, target = _APPENDED[str(kind)]
+        before = block.get(target)
+        block[target] = (before if isinstance(before, str) else "") + _text(delta.get(source))
+    elif kind == "compaction_delta":
+        for key in ("content", "encrypted_content", "signature", "tool_changes"):
+            if delta.get(key) is not None:
+                block[key] = delta[key]
+    elif kind == "citations_delta":
+        if not isinstance(block.get("citations"), list):
+            block["citations"] = []
+        block["citations"].append(delta.get("citation"))
+
+
+def _closed(block: dict[str, Any]) -> dict[str, Any]:
+    if "_json" in block:
+        text = block.pop("_json")
+        try:
+            block["input"] = json.loads(text) if text else block.get("input", {})
+        except (ValueError, RecursionError):
+            block["input"] = text
+    return block
+
+
+def _message_delta(message: dict[str, Any], event: Mapping[str, Any]) -> None:
+    delta = event.get("delta")
+    if isinstance(delta, dict):
+        message.update({k: v for k, v in delta.items() if v is not None})
+    usage = event.get("usage")
+    if isinstance(usage, dict):
+        before = message.get("usage")
+        message["usage"] = {**(before if isinstance(before, dict) else {}), **usage}
+    if isinstance(event.get("input_transformations"), list):
+        message["input_transformations"] = event["input_transformations"]
+
+
+def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
+    thinking = body.get("thinking")
+    kind = thinking.get("type") if isinstance(thinking, dict) else None
+    binding = thinking.get("block_binding") if isinstance(thinking, dict) else None
+    drops = isinstance(binding, dict) and binding.get("prefix_mismatch_behavior") == "drop_block"
+    compaction = body.get("compaction")
+    return Facts(
+        dialect="anthropic",
+        vendor="",
+        model=_text(body.get("model")) or exchange.model or "",
+        thinking=None if kind is None else kind != "disabled",
+        flags=tuple(
+            flag
+            for flag, holds in (
+                ("drop_block", drops),
+                ("context_management", bool(body.get("context_management"))),
+                ("compaction", isinstance(compaction, dict)),
+            )
+            if holds
+        ),
+    )
+
+
+def _reference(body: Mapping[str, Any]) -> tuple[str, str]:
+    """`thread.continue` sends only what is new (A31)."""
+    thread = body.get("thread")
+    if isinstance(thread, dict) and thread.get("type") == "continue":
+        return "thread", _text(thread.get("previous_message_id"))
+    return "", ""
+
+
+def _head(body: Mapping[str, Any]) -> dict[str, Any]:
+    system = body.get("system")
+    if isinstance(system, str):
+        system = [{"type": "text", "text": system}]
+    return {"system": system, "tools": body.get("tools")}
+
+
+def _traits(place: Place) -> frozenset[Trait]:
+    facts, turn, block = place.facts, place.turn, place.block
+    found = set()
+    by_default = turn is not None and bool(turn.chain) and turn.thinking is None
+    if facts.thinking is False or (facts.thinking is None and not by_default):
+        found.add(Trait.THINKING_OFF)
+    if _BINDING.search(facts.model):
+        found.add(Trait.BINDING)
+    if turn is not None and block is not None:
+        found |= _turn_traits(turn, place.index)
+        if block.kind is Kind.COMPACTION:
+            found |= _compaction_traits(place)
+        if _ACCOUNT_BOUND.search(turn.model):
+            found.add(Trait.ACCOUNT_BOUND)
+    if _BINDING_ALWAYS.search(facts.model):
+        found.add(Trait.BINDING_ALWAYS)
+    return frozenset(found)
+
+
+def _turn_traits(turn: Turn, index: int) -> set[Trait]:
+    found = set()
+    markers = [i for i, b in enumerate(turn.blocks) if b.kind is Kind.MARKER]
+    if markers and index < markers[-1]:
+        found.add(Trait.BEFORE_FALLBACK)
+    if all(b.kind is Kind.REASONING for b in turn.blocks[index:]):
+        found.add(Trait.TRAILING)
+    if turn.stop == "refusal":
+        found.add(Trait.REFUSED)
+    if turn.stop in ("max_tokens", "model_context_window_exceeded"):
+        found.add(Trait.TRUNCATED)
+    if turn.stop == "pause_turn":
+        found.add(Trait.PAUSED)
+    return found
+
+
+def _compaction_traits(place: Place) -> set[Trait]:
+    values = {v.artifact: v.state for v in (place.block.values if place.block else ())}
+    found = set()
+    if values.get("anthropic.compaction.text") in (State.NULL, State.ABSENT):
+        found.add(Trait.FAILED_COMPACTION)
+    if values.get("anthropic.compaction.signature") is State.PRESENT:
+        found.add(Trait.SIGNED_COMPACTION)
+    return found
+
+
+def _readable(turn: Turn, facts: Facts) -> bool:
+    """Whether the requested model reads blocks of the model that minted them (A15)."""
+    if not turn.model or not facts.model or turn.model == facts.model:
+        return True
+    return not any(p.search(turn.model) and r.search(facts.model) for p, r in _UNREADABLE)
+
+
+DIALECT = Dialect(
+    name="anthropic",
+    api=Api.MESSAGES,
+    vendor="anthropic",
+    root="messages",
+    carriers={carrier.type: carrier for carrier in _CARRIERS},
+    type_of=_type_of,
+    messages=_messages,
+    answer=_answer,
+    fold=fold,
+    facts=_facts,
+    reference=_reference,
+    head=_head,
+    traits=_traits,
+    rules=RULES,
+    models=lambda model: _KNOWN_MODEL.search(model) is not None,
+    readable=_readable,
+    sealed_keys={
+        "signature": "signature",
+        "encrypted_content": "encrypted_content",
+        "encrypted_index": "encrypted_index",
+        "encrypted_stdout": "encrypted_stdout",
+        "data": "data",
+    },
+)

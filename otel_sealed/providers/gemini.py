@@ -1,0 +1,274 @@
+"""Gemini generateContent: thought signatures on parts, compared as decoded bytes.
+
+Sources: contract §5 (rule ids G…), sdk-surface §1.3, §2 and §4.2. Checked 2026-11-29.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from otel_sealed.contract import (
+    Api,
+    Carrier,
+    Dialect,
+    Exchange,
+    Field,
+    Place,
+    RawAnswer,
+    RawMessage,
+)
+from otel_sealed.model import Block, Facts, Kind, Role, Speaker, Trait, Usage
+from otel_sealed.providers.gemini_rules import RULES
+
+_KNOWN_MODEL = re.compile(r"gemini-[123]")
+_GEMINI_2 = re.compile(r"gemini-2")
+_GEMINI_3 = re.compile(r"gemini-3")
+
+_SIGNATURE = Field(
+    "thoughtSignature",
+    "gemini.part.thought_signature",
+    binary=True,
+    aliases=("thought_signature",),
+)
+_TEXT = Field("text", "gemini.part.text", Role.SIGNED)
+
+_CARRIERS = (
+    Carrier("text", Kind.TEXT, fields=(_SIGNATURE, _TEXT), payload=("text",)),
+    Carrier("thought", Kind.REASONING, payload=("text",), shadows=("text",)),
+    Carrier(
+        "function_call",
+        Kind.CALL,
+        fields=(_SIGNATURE,),
+        ids=("functionCall.id", "function_call.id"),
+        payload=("functionCall.name", "functionCall.args"),
+    ),
+    Carrier(
+        "tool_call",
+        Kind.CALL,
+        fields=(_SIGNATURE,),
+        ids=("toolCall.id",),
+        payload=("toolCall",),
+    ),
+    Carrier("tool_response", Kind.RESULT, fields=(_SIGNATURE,), ids=("toolResponse.id",)),
+    Carrier(
+        "function_response",
+        Kind.RESULT,
+        ids=("functionResponse.id", "function_response.id"),
+    ),
+    Carrier("inline_data", Kind.MEDIA, fields=(_SIGNATURE,)),
+    Carrier("file_data", Kind.MEDIA, fields=(_SIGNATURE,)),
+    Carrier("executable_code", Kind.CALL, fields=(_SIGNATURE,), payload=("executableCode.code",)),
+    Carrier("code_execution_result", Kind.RESULT, fields=(_SIGNATURE,)),
+    Carrier("signature", Kind.MARKER, fields=(_SIGNATURE,)),
+)
+_KEYS = (
+    ("functionCall", "function_call"),
+    ("function_call", "function_call"),
+    ("functionResponse", "function_response"),
+    ("function_response", "function_response"),
+    ("toolCall", "tool_call"),
+    ("toolResponse", "tool_response"),
+    ("inlineData", "inline_data"),
+    ("inline_data", "inline_data"),
+    ("fileData", "file_data"),
+    ("executableCode", "executable_code"),
+    ("codeExecutionResult", "code_execution_result"),
+)
+
+
+def _type_of(part: Mapping[str, Any]) -> str:
+    for key, name in _KEYS:
+        if part.get(key) is not None:
+            return name
+    if part.get("thought") is True and not _signed(part):
+        return "thought"
+    if isinstance(part.get("text"), str):
+        return "text"
+    return "signature" if _signed(part) else "other"
+
+
+def _signed(part: Mapping[str, Any]) -> bool:
+    return bool(part.get("thoughtSignature") or part.get("thought_signature"))
+
+
+def _parts(content: Any) -> tuple[Any, ...]:
+    parts = content.get("parts") if isinstance(content, dict) else None
+    return tuple(parts) if isinstance(parts, list) else ()
+
+
+def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
+    contents = body.get("contents")
+    if isinstance(contents, dict):
+        contents = [contents]
+    for index, content in enumerate(contents if isinstance(contents, list) else ()):
+        parts = tuple((f"parts.{j}", part) for j, part in enumerate(_parts(content)))
+        yield RawMessage(index, _speaker(content, parts), parts, content)
+
+
+def _speaker(content: Any, parts: tuple[tuple[str, Any], ...]) -> Speaker:
+    """A content that holds a function response does not start a turn, text beside it or not."""
+    role = content.get("role") if isinstance(content, dict) else None
+    if role == "model":
+        return Speaker.MODEL
+    answers = any(
+        isinstance(part, dict) and _type_of(part) == "function_response" for _, part in parts
+    )
+    return Speaker.TOOL if answers else Speaker.USER
+
+
+def _answer(body: Any) -> RawAnswer:
+    if isinstance(body, list):  # streamGenerateContent without alt=sse answers with a JSON array
+        body = fold(body)
+    if not isinstance(body, dict):
+        return RawAnswer(())
+    candidate = _candidate(body)
+    if body.get("error") is not None and not candidate:
+        return RawAnswer((), error=body)
+    stop = _text(candidate.get("finishReason")) or _text(candidate.get("finish_reason"))
+    return RawAnswer(
+        parts=tuple((f"parts.{j}", p) for j, p in enumerate(_parts(candidate.get("content")))),
+        path="candidates.0.content",
+        id=_text(body.get("responseId")),
+        model=_text(body.get("modelVersion")),
+        stop=stop,
+        usage=_usage(body.get("usageMetadata")),
+        error={"message": stop} if stop == "MISSING_THOUGHT_SIGNATURE" else None,
+    )
+
+
+def _candidate(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    candidates = body.get("candidates")
+    if isinstance(candidates, list) and candidates and isinstance(candidates[0], dict):
+        return candidates[0]
+    return {}
+
+
+def _usage(usage: Any) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage()
+    said = _count(usage.get("candidatesTokenCount"))
+    thought = _count(usage.get("thoughtsTokenCount"))
+    return Usage(
+        input_tokens=_count(usage.get("promptTokenCount")),
+        output_tokens=None if said is None and thought is None else (said or 0) + (thought or 0),
+        reasoning_tokens=thought,
+        cache_read_tokens=_count(usage.get("cachedContentTokenCount")),
+    )
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def fold(events: Iterable[Any]) -> dict[str, Any]:
+    """The response a stream amounts to: the parts of all chunks, unsigned text deltas joined."""
+    response: dict[str, Any] = {}
+    parts: list[Any] = []
+    stop = ""
+    for event in events:
+        if not isinstance(event, dict):
+            continue
+        response.update({k: v for k, v in event.items() if k != "candidates"})
+        candidate = _candidate(event)
+        stop = _text(candidate.get("finishReason")) or stop
+        for part in _parts(candidate.get("content")):
+            if parts and _delta(parts[-1], part):
+                parts[-1] = {**parts[-1], "text": parts[-1]["text"] + part["text"]}
+            else:
+                parts.append(part)
+    if parts or stop:
+        content = {"role": "model", "parts": parts}
+        response["candidates"] = [{"content": content, "finishReason": stop or None}]
+    response["complete"] = bool(stop)
+    return response
+
+
+def _delta(before: Any, part: Any) -> bool:
+    """Whether two parts of a stream are pieces of one unsigned text."""
+    return (
+        isinstance(before, dict)
+        and isinstance(part, dict)
+        and isinstance(before.get("text"), str)
+        and isinstance(part.get("text"), str)
+        and before.keys() == part.keys() <= {"text", "thought"}
+        and before.get("thought") == part.get("thought")
+    )
+
+
+def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
+    config = body.get("generationConfig") or body.get("generation_config")
+    thinking = config.get("thinkingConfig") if isinstance(config, dict) else None
+    return Facts(
+        dialect="gemini",
+        vendor="",
+        model=exchange.model or _text(body.get("model")),
+        thinking=isinstance(thinking, dict) or None,
+    )
+
+
+def _reference(_body: Mapping[str, Any]) -> tuple[str, str]:
+    return "", ""
+
+
+def _head(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "system": body.get("systemInstruction") or body.get("system_instruction"),
+        "tools": body.get("tools"),
+    }
+
+
+def _traits(place: Place) -> frozenset[Trait]:
+    facts, turn, block = place.facts, place.turn, place.block
+    model = facts.model or (turn.model if turn else "")
+    found = set()
+    if _GEMINI_2.search(model):
+        found.add(Trait.GEMINI_2)
+    elif _GEMINI_3.search(model):
+        found.add(Trait.GEMINI_3)
+    if facts.platform == "vertex":
+        found.add(Trait.VERTEX)
+    about = block or place.sent
+    if about is None:
+        return frozenset(found)
+    if about.kind is Kind.CALL:
+        found.add(Trait.ON_CALL)
+    if about.kind is Kind.MEDIA:
+        found.add(Trait.ON_MEDIA)
+    if about.type == "signature":
+        found.add(Trait.SIGNATURE_ONLY)
+    if turn is not None and _is_first_call(turn.blocks, place.index):
+        found.add(Trait.FIRST_CALL)
+    return frozenset(found)
+
+
+def _is_first_call(blocks: tuple[Block, ...], index: int) -> bool:
+    calls = [i for i, b in enumerate(blocks) if b.type == "function_call"]
+    return bool(calls) and calls[0] == index
+
+
+DIALECT = Dialect(
+    name="gemini",
+    api=Api.GENERATE_CONTENT,
+    vendor="google",
+    root="contents",
+    carriers={carrier.type: carrier for carrier in _CARRIERS},
+    type_of=_type_of,
+    messages=_messages,
+    answer=_answer,
+    fold=fold,
+    facts=_facts,
+    reference=_reference,
+    head=_head,
+    traits=_traits,
+    rules=RULES,
+    # documented dummies, as text; their base64 forms decode to the same bytes (G9)
+    placeholders=("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"),
+    models=lambda model: not model or _KNOWN_MODEL.search(model) is not None,
+    sealed_keys={"thoughtSignature": "thought_signature", "thought_signature": "thought_signature"},
+)

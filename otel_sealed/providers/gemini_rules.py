@@ -1,0 +1,224 @@
+"""Gemini's contract as data: rules G1–G20 in the order they are tried (contract §5)."""
+
+from __future__ import annotations
+
+from otel_sealed.contract import Rule, rule, undecidable
+from otel_sealed.model import Fate, Trait, Verdict
+
+F, T, V = Fate, Trait, Verdict
+
+_SEAL = ("gemini.part.thought_signature",)
+_TEXT = ("gemini.part.text",)
+_MOVED = frozenset({F.MISPLACED, F.MERGED, F.SPLIT, F.REORDERED, F.RETYPED})
+_GONE = frozenset({F.DROPPED, F.SUBSTITUTED})
+
+RULES: tuple[Rule, ...] = (
+    rule(
+        "G17",
+        "with previous_interaction_id the server holds the signatures",
+        {F.SERVER_HELD},
+        V.ALLOWED,
+        source="D interactions thinking page",
+    ),
+    rule(
+        "G9",
+        "a documented dummy where no signature was ever held",
+        {F.FABRICATED},
+        V.ALLOWED,
+        when={T.PLACEHOLDER, T.NEVER_HELD},
+        source="I pydantic-ai#3881; D thought-signatures",
+    ),
+    rule(
+        "G9",
+        "a documented dummy in the place of a held signature hurts quality",
+        {F.FABRICATED},
+        V.DEGRADES,
+        when={T.PLACEHOLDER},
+        source="I pydantic-ai#3881; C litellm factory.py",
+    ),
+    rule(
+        "G11",
+        "a made-up, altered or foreign signature is refused",
+        {F.FABRICATED, F.FOREIGN},
+        V.BREAKS,
+        source="I Antigravity#970",
+    ),
+    rule(
+        "G6",
+        "the text of a signed part is not changed, joined or cut",
+        {F.MODIFIED, F.MERGED, F.SPLIT, F.DROPPED},
+        V.DEGRADES,
+        artifacts=_TEXT,
+        source="C pydantic models/google.py; I Antigravity-Manager PR 3337",
+    ),
+    rule(
+        "G11",
+        "an altered signature is refused",
+        {F.MODIFIED},
+        V.BREAKS,
+        source="I Antigravity#970, Antigravity-Manager PR 3337",
+    ),
+    rule(
+        "G2",
+        "copies of the first signature on parallel calls: sources disagree",
+        {F.DUPLICATED},
+        V.ALLOWED,
+        source="I vercel/ai PR 13908, adk-js PR 268, zed PR 63932 against litellm PR 37541",
+        disputed=True,
+    ),
+    rule(
+        "G12",
+        "a part that is nothing but a signature may be left out on Vertex",
+        {F.DROPPED},
+        V.ALLOWED,
+        when={T.VERTEX, T.SIGNATURE_ONLY},
+        source="C pydantic google.py against google-adk _contents.py",
+        disputed=True,
+    ),
+    rule(
+        "G11",
+        "signatures of another vendor are rightly left behind",
+        _GONE,
+        V.ALLOWED,
+        when={T.FOREIGN_TURN},
+        source="seed 001",
+    ),
+    rule(
+        "G8",
+        "on Gemini 2.5 signatures are optional",
+        {*_GONE, *_MOVED},
+        V.DEGRADES,
+        when={T.GEMINI_2},
+        source="D thought-signatures; I goose PR 6890, rowboat#694",
+    ),
+    rule(
+        "G14",
+        "the calls of one step are followed by their responses, not interleaved with them",
+        {F.SPLIT},
+        V.BREAKS,
+        when={T.ON_CALL, T.IN_LOOP},
+        source="I community.retellai 785",
+    ),
+    rule(
+        "G6",
+        "a signature stays on its part: a call of the current turn without it is refused",
+        _MOVED,
+        V.BREAKS,
+        when={T.ON_CALL, T.IN_LOOP},
+        source="C pydantic models/google.py; I claude-relay-service PR 967, fantasy PR 298",
+    ),
+    rule(
+        "G6",
+        "a signature stays on its part",
+        _MOVED,
+        V.DEGRADES,
+        source="C pydantic models/google.py",
+    ),
+    rule(
+        "G1",
+        "in every step of the current turn the first call carries its signature",
+        _GONE,
+        V.BREAKS,
+        when={T.FIRST_CALL, T.IN_LOOP},
+        source="D thought-signatures; I llm-gemini#119, dify-official-plugins#2088, cline#7974",
+    ),
+    rule(
+        "G7",
+        "Vertex does not enforce the signature of an image part",
+        _GONE,
+        V.DEGRADES,
+        when={T.ON_MEDIA, T.VERTEX},
+        source="D Vertex thought-signatures",
+    ),
+    rule(
+        "G7",
+        "an image part carries its signature",
+        _GONE,
+        V.BREAKS,
+        when={T.ON_MEDIA},
+        source="I open_webui_functions#225, dify-official-plugins#2262",
+    ),
+    rule(
+        "X7",
+        "whole turns left out of the history take their seals with them",
+        {F.DROPPED},
+        V.ALLOWED,
+        when={T.WHOLE_TURN, T.FRONT},
+        source="design §1: absent with the turn that held it",
+    ),
+    rule(
+        "G5",
+        "a stream may bring the signature in a last part with empty text",
+        _GONE,
+        V.DEGRADES,
+        when={T.EMPTY_TEXT},
+        source="I vercel/ai PR 12402; gemini-cli#25808; strands PR 3306",
+    ),
+    rule(
+        "G4",
+        "the signature of a text answer is not validated, and its loss is a loss",
+        _GONE,
+        V.DEGRADES,
+        when={T.LAST_TURN},
+        source="D thought-signatures",
+    ),
+    rule(
+        "G3",
+        "earlier turns are not validated, and their loss is a loss",
+        _GONE,
+        V.DEGRADES,
+        source="D thought-signatures",
+    ),
+    rule(
+        "G10",
+        "Developer API and Vertex refuse each other's signatures",
+        {F.ISSUER_CHANGED},
+        V.BREAKS,
+        when={T.OTHER_PLATFORM},
+        source="C litellm rejected_thought_signature_retry.py; I gemini-cli#13467",
+    ),
+    rule(
+        "G10",
+        "another credential on the same platform",
+        {F.ISSUER_CHANGED},
+        V.ALLOWED,
+        source="no report of account binding",
+        disputed=True,
+    ),
+    undecidable(
+        "G13",
+        "a function response names the id of its call; server-side tool parts are echoed",
+        "ids are anchors here; parts without a seal have no row",
+        "S types.py Part.tool_call",
+    ),
+    undecidable(
+        "G15",
+        "a 200 can say MISSING_THOUGHT_SIGNATURE",
+        "it is the provider's verdict, not a fate: recorded as rejected with its class",
+        "S types.py",
+    ),
+    undecidable(
+        "G16",
+        "Vertex validates signatures when a cache is created",
+        "cachedContent calls are not exchanges of a conversation",
+        "C litellm",
+    ),
+    undecidable(
+        "G18",
+        "a continuation token lives for one call chain; the SDK resumes by itself",
+        "never in the hands of the host",
+        "S types.py, chats.py",
+    ),
+    undecidable(
+        "G19",
+        "the OpenAI-compatible endpoint carries the signature in extra_content",
+        "another wire: the chat.completions dialect",
+        "I dayu-agent#45",
+    ),
+    undecidable(
+        "G20",
+        "gateways hide the signature in the tool-call id",
+        "found wherever it stands: misplaced or foreign, judged by G6 and G11",
+        "C litellm factory.py",
+    ),
+)

@@ -1,0 +1,369 @@
+"""OpenAI Responses: reasoning and compaction items, their ids, and the pairs they stand in.
+
+Sources: contract §4 (rule ids O…), sdk-surface §1.2 and §2. Checked 2026-11-29.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from otel_sealed.contract import (
+    Api,
+    Carrier,
+    Dialect,
+    Exchange,
+    Field,
+    Place,
+    RawAnswer,
+    RawMessage,
+)
+from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, Trait, Usage
+from otel_sealed.providers.openai_rules import RULES
+
+_KNOWN_MODEL = re.compile(r"(^|[./])(gpt-[345]|gpt-6|o[1-9](-|$)|codex|chatgpt)")
+# O13: which models drop reasoning after a prefix change is not published; 6.2 is the one named
+_BINDING = re.compile(r"(^|[./])gpt-6")
+# O15: the gpt-5.6 family defaults to all_turns, earlier models to current_turn
+_ALL_TURNS = re.compile(r"(^|[./])gpt-(5\.[6-9]|[6-9])")
+_TOOL_OUTPUTS = frozenset(
+    {
+        "function_call_output",
+        "custom_tool_call_output",
+        "computer_call_output",
+        "local_shell_call_output",
+        "shell_call_output",
+        "apply_patch_call_output",
+        "mcp_approval_response",
+    }
+)
+
+_CARRIERS = (
+    Carrier(
+        "reasoning",
+        Kind.REASONING,
+        fields=(
+            Field("encrypted_content", "openai.reasoning.encrypted_content"),
+            Field("id", "openai.reasoning.id", Role.ID),
+        ),
+        ids=("id",),
+        server_id="id",
+        shadows=("summary", "content"),
+        keys=frozenset({"type", "summary", "content", "status", "created_by"}),
+        envelope="openai.reasoning.envelope",
+        paired=True,
+        orphan="openai.reasoning",
+    ),
+    Carrier(
+        "compaction",
+        Kind.COMPACTION,
+        fields=(
+            Field("encrypted_content", "openai.compaction.encrypted_content"),
+            Field("id", "openai.compaction.id", Role.ID),
+        ),
+        ids=("id",),
+        server_id="id",
+        keys=frozenset({"type", "created_by", "status"}),
+        envelope="openai.compaction.envelope",
+    ),
+    Carrier(
+        "message",
+        Kind.TEXT,
+        fields=(Field("phase", "openai.message.phase", Role.ECHO),),
+        ids=("id",),
+        server_id="id",
+        payload=("content",),
+        orphan="openai.message",
+    ),
+    Carrier(
+        "program",
+        Kind.OTHER,
+        fields=(
+            Field("fingerprint", "openai.program.fingerprint"),
+            Field("code", "openai.program.code", Role.SIGNED),
+        ),
+        ids=("call_id",),
+    ),
+    Carrier("agent_message", Kind.OTHER, ids=("id",), children=("content",)),
+    Carrier(
+        "encrypted_content",
+        Kind.OTHER,
+        fields=(Field("encrypted_content", "openai.agent_message.encrypted_content"),),
+    ),
+    *(
+        Carrier(
+            name,
+            Kind.CALL,
+            ids=("call_id", "id"),
+            server_id="id",
+            payload=payload,
+            orphan=f"openai.{name}",
+        )
+        for name, payload in (
+            ("function_call", ("name", "arguments")),
+            ("custom_tool_call", ("name", "input")),
+            ("computer_call", ("action",)),
+            ("local_shell_call", ("action",)),
+            ("shell_call", ("action",)),
+            ("apply_patch_call", ("operation",)),
+            ("web_search_call", ("action",)),
+            ("file_search_call", ("queries",)),
+            ("code_interpreter_call", ("code",)),
+            ("mcp_call", ("name", "arguments")),
+            ("image_generation_call", ()),
+        )
+    ),
+    *(Carrier(name, Kind.RESULT, ids=("call_id",)) for name in sorted(_TOOL_OUTPUTS)),
+    Carrier("output_text", Kind.TEXT, payload=("text",)),
+    Carrier("input_text", Kind.TEXT, payload=("text",)),
+    Carrier("item_reference", Kind.MARKER, ids=("id",)),
+    Carrier("mcp_list_tools", Kind.OTHER, ids=("id",)),
+    Carrier("mcp_approval_request", Kind.CALL, ids=("id",)),
+    Carrier("compaction_trigger", Kind.MARKER),
+    Carrier("additional_tools", Kind.OTHER),
+    Carrier("configuration_update", Kind.OTHER),
+)
+_BY_TYPE = {carrier.type: carrier for carrier in _CARRIERS}
+
+
+def _type_of(item: Mapping[str, Any]) -> str:
+    name = item.get("type")
+    if isinstance(name, str):
+        return name
+    return "message" if "role" in item else "other"
+
+
+def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
+    items = body.get("input")
+    if isinstance(items, str):
+        yield RawMessage(0, Speaker.USER, (("", items),), items)
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        yield RawMessage(index, _speaker(item), (("", item),), item)
+
+
+def _speaker(item: Any) -> Speaker:
+    if not isinstance(item, dict):
+        return Speaker.USER
+    name = _type_of(item)
+    if name == "message":
+        role = item.get("role")
+        if role == "assistant":
+            return Speaker.MODEL
+        return Speaker.SYSTEM if role in ("system", "developer") else Speaker.USER
+    if name in _TOOL_OUTPUTS:
+        return Speaker.TOOL
+    if name in ("input_text", "additional_tools", "configuration_update", "compaction_trigger"):
+        return Speaker.SYSTEM
+    return Speaker.MODEL
+
+
+def _answer(body: Any) -> RawAnswer:
+    if not isinstance(body, dict):
+        return RawAnswer(())
+    error = body.get("error")
+    output = body.get("output")
+    if error and not isinstance(output, list):
+        return RawAnswer((), error=error)
+    items = output if isinstance(output, list) else []
+    reasoning = body.get("reasoning")
+    return RawAnswer(
+        parts=tuple((str(index), item) for index, item in enumerate(items)),
+        path="output",
+        id=_text(body.get("id")),
+        model=_text(body.get("model")),
+        stop=_stop(body),
+        store=body["store"] if isinstance(body.get("store"), bool) else None,
+        usage=_usage(body.get("usage")),
+        removals=tuple(_removals(body.get("input_transformations"))),
+        removals_reported=isinstance(body.get("input_transformations"), list),
+        error=error or None,
+        missing=_missing(body, items),
+        context=_text(reasoning.get("context")) if isinstance(reasoning, dict) else "",
+    )
+
+
+def _missing(body: Mapping[str, Any], items: list[Any]) -> tuple[str, ...]:
+    """A compact call that answers 200 without its artifact."""
+    if body.get("object") != "response.compaction":
+        return ()
+    compactions = (i for i in items if isinstance(i, dict) and _type_of(i) == "compaction")
+    if any(item.get("encrypted_content") for item in compactions):
+        return ()
+    return ("openai.compaction.encrypted_content",)
+
+
+def _stop(body: Mapping[str, Any]) -> str:
+    details = body.get("incomplete_details")
+    if isinstance(details, dict) and isinstance(details.get("reason"), str):
+        return str(details["reason"])
+    return _text(body.get("status"))
+
+
+def _removals(entries: Any) -> Iterator[Removal]:
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            yield Removal(
+                reason=_text(entry.get("reason")),
+                allowed=entry.get("reason") == "turn_boundary",
+                path=_text(entry.get("id")),
+            )
+
+
+def _usage(usage: Any) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage()
+    out = usage.get("output_tokens_details")
+    into = usage.get("input_tokens_details")
+    return Usage(
+        input_tokens=_count(usage.get("input_tokens")),
+        output_tokens=_count(usage.get("output_tokens")),
+        reasoning_tokens=_count(out.get("reasoning_tokens")) if isinstance(out, dict) else None,
+        cache_read_tokens=_count(into.get("cached_tokens")) if isinstance(into, dict) else None,
+    )
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_CLOSING = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+def fold(events: Iterable[Any]) -> dict[str, Any]:
+    """The response a stream amounts to.
+
+    `output_item.added` may hold an incomplete blob, so only `output_item.done` and the closing
+    event count; a closing event with an empty output leaves what the items said.
+    """
+    response: dict[str, Any] = {}
+    items: dict[int, Any] = {}
+    complete = False
+    for event in events:
+        if not isinstance(event, dict):
+            continue
+        kind = event.get("type")
+        if kind == "response.output_item.done":
+            index = event.get("output_index")
+            items[index if isinstance(index, int) else len(items)] = event.get("item")
+        elif kind == "error":
+            response["error"] = {k: v for k, v in event.items() if k != "type"}
+        elif isinstance(kind, str) and isinstance(event.get("response"), dict):
+            response.update(event["response"])
+            complete = complete or kind in _CLOSING
+    if not response.get("output"):
+        response["output"] = [items[index] for index in sorted(items)]
+    response["complete"] = complete
+    return response
+
+
+def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
+    reasoning = body.get("reasoning")
+    context = reasoning.get("context") if isinstance(reasoning, dict) else None
+    store = body.get("store")
+    model = _text(body.get("model")) or exchange.model or ""
+    default = "all_turns" if _ALL_TURNS.search(model) else "current_turn"
+    include = body.get("include")
+    asked = isinstance(include, list) and "reasoning.encrypted_content" in include
+    return Facts(
+        dialect="openai",
+        vendor="",
+        model=model,
+        store=store if isinstance(store, bool) else None,
+        context=context if context in ("all_turns", "current_turn") else default,
+        background=body.get("background") is True,
+        flags=tuple(
+            flag
+            for flag, holds in (
+                ("include", asked),
+                ("context_management", bool(body.get("context_management"))),
+                ("truncation", body.get("truncation") == "auto"),
+            )
+            if holds
+        ),
+    )
+
+
+def _reference(body: Mapping[str, Any]) -> tuple[str, str]:
+    previous = body.get("previous_response_id")
+    if isinstance(previous, str) and previous:
+        return "previous_response_id", previous
+    conversation = body.get("conversation")
+    if isinstance(conversation, dict):
+        conversation = conversation.get("id")
+    if isinstance(conversation, str) and conversation:
+        return "conversation", conversation
+    return "", ""
+
+
+def _head(body: Mapping[str, Any]) -> dict[str, Any]:
+    text = body.get("text")
+    return {
+        "instructions": body.get("instructions"),
+        "tools": body.get("tools"),
+        "text.format": text.get("format") if isinstance(text, dict) else None,
+    }
+
+
+def _traits(place: Place) -> frozenset[Trait]:
+    facts, sent = place.facts, place.sent
+    found = set()
+    if facts.store is not False:
+        found.add(Trait.STORED)
+    if facts.context == "all_turns":
+        found.add(Trait.KEEPS_ALL)
+    if _BINDING.search(facts.model):
+        found.add(Trait.BINDING)
+    if sent is not None and not sent.has_server_id:
+        found.add(Trait.ID_ABSENT)
+    if place.turn is not None and _follower_id(place):
+        found.add(Trait.FOLLOWER_ID)
+    return frozenset(found)
+
+
+def _follower_id(place: Place) -> bool:
+    """Whether an item that came behind the block stands in the request with its server id (O4)."""
+    turn = place.turn
+    if turn is None:
+        return False
+    wanted: set[bytes] = set()
+    for block in turn.blocks[place.index + 1 :]:
+        carrier = _BY_TYPE.get(block.type)
+        if carrier is None or carrier.paired or block.kind is Kind.COMPACTION:
+            break
+        wanted.update(block.anchors)
+    return any(
+        block.has_server_id and any(anchor in wanted for anchor in block.anchors)
+        for message in place.messages
+        for block in message.blocks
+        if block.kind is not Kind.RESULT
+    )
+
+
+DIALECT = Dialect(
+    name="openai",
+    api=Api.RESPONSES,
+    vendor="openai",
+    root="input",
+    carriers=_BY_TYPE,
+    type_of=_type_of,
+    messages=_messages,
+    answer=_answer,
+    fold=fold,
+    facts=_facts,
+    reference=_reference,
+    head=_head,
+    traits=_traits,
+    rules=RULES,
+    models=lambda model: _KNOWN_MODEL.search(model) is not None,
+    tools_separate=False,
+    sealed_keys={
+        "encrypted_content": "encrypted_content",
+        "signature": "signature",
+        "fingerprint": "fingerprint",
+    },
+)

@@ -1,0 +1,144 @@
+"""Refusals of sealed state, told by code and message fragments, never by status (contract §7).
+
+One table for all dialects: a gateway passes on the words of whoever refused. Fragments are compared
+in lower case without quotes and backticks; the first class that hits wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from otel_sealed.model import Rejection
+
+_R = Rejection
+
+FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
+    (_R.PREFIX_BINDING, ("bound to a different conversation",)),
+    (
+        _R.COMPACTION_INVALID,
+        (
+            "compaction_signature_invalid",
+            "compaction_content_mismatch",
+            "compaction_tool_changes_mismatch",
+            "compaction_block_ambiguous",
+            "compaction_block_misplaced",
+            "compaction_incomplete_turn",
+            "decode the compaction blob",
+        ),
+    ),
+    (_R.COMPACTION_UNSUPPORTED, ("item type compaction is not supported",)),
+    (
+        _R.ACCOUNT_OR_MODEL_BINDING,
+        (
+            "created for a different account or model",
+            "was not issued to this caller",
+            "organization_id did not match",
+        ),
+    ),
+    (_R.ID_BINDING, ("item_id did not match the target item id",)),
+    (
+        _R.SIGNATURE_INVALID,
+        (
+            "invalid signature in thinking block",
+            "corrupted thought signature",
+            "invalid thought signature",
+            "thought signature is not valid",
+            "invalid signature",
+            "invalid data in redacted_thinking",
+        ),
+    ),
+    (
+        _R.SIGNATURE_MISSING,
+        (
+            "signature: field required",
+            "signature.str: input should be a valid string",
+            "each thinking block must contain thinking",
+            "thinking.thinking: field required",
+            "missing a thought_signature",
+            "missing_thought_signature",
+        ),
+    ),
+    (_R.THINKING_MODIFIED, ("blocks in the latest assistant message cannot be modified",)),
+    (
+        _R.THINKING_MISSING,
+        (
+            "expected thinking or redacted_thinking, but found",
+            "must start with a thinking block",
+            "the first block must be thinking",
+        ),
+    ),
+    (_R.THINKING_NOT_ALLOWED, ("when thinking is disabled, an assistant message",)),
+    (_R.ORPHAN_REASONING, ("of type reasoning was provided without its required following item",)),
+    (
+        _R.ORPHAN_FOLLOWER,
+        (
+            "was provided without its required reasoning item",
+            "required preceding item of type reasoning",
+        ),
+    ),
+    (_R.ITEM_NOT_PERSISTED, ("items are not persisted when store is set to false",)),
+    (_R.STATE_LOST, ("previous_response_not_found", "thread_not_found")),
+    (_R.DUPLICATE_ITEM, ("duplicate item found with id",)),
+    (
+        _R.MODE_CONFLICT,
+        (
+            "encrypted content cannot be requested for persisted responses",
+            "encrypted content is not supported with this model",
+        ),
+    ),
+    (
+        _R.UNDECRYPTABLE,
+        ("invalid_encrypted_content", "could not be verified", "could not be decrypted"),
+    ),
+    (
+        _R.ENVELOPE_POLLUTED,
+        ("unknown parameter: input[", "array too long", "extra inputs are not permitted"),
+    ),
+    (
+        _R.PLAINTEXT_REASONING_REQUIRED,
+        ("must be passed back", "reasoning_content is missing in assistant tool call"),
+    ),
+)
+
+_QUOTES = str.maketrans("", "", "`'\"")
+_MAX_TEXT = 16_384
+_MAX_DEPTH = 8
+_POINTERS = (
+    re.compile(r"\bmessages\.\d+(?:\.content\.\d+)?"),
+    re.compile(r"\binput\[\d+\]"),
+    re.compile(r"\bcontents?\[\d+\](?:\.parts\[\d+\])?"),
+    re.compile(r"\bposition \d+"),
+)
+
+
+def classify(error: Any) -> Rejection | None:
+    """Class of a refusal given as parsed error body or as text; None if nothing speaks of seals."""
+    text = " ".join(_words(error)).translate(_QUOTES).lower()[:_MAX_TEXT]
+    for rejection, fragments in FRAGMENTS:
+        if any(fragment in text for fragment in fragments):
+            return rejection
+    return None
+
+
+def pointer(error: Any) -> str:
+    """Where the refusal points (`messages.7.content.16`, `input[3]`, `position 5`), or empty."""
+    text = " ".join(_words(error))[:_MAX_TEXT]
+    for pattern in _POINTERS:
+        found = pattern.search(text)
+        if found:
+            return found.group(0)
+    return ""
+
+
+def _words(error: Any, depth: int = 0) -> Iterator[str]:
+    """Every string of an error body: gateways wrap the words of others at any depth."""
+    if isinstance(error, str):
+        yield error
+    elif depth < _MAX_DEPTH and isinstance(error, dict):
+        for value in error.values():
+            yield from _words(value, depth + 1)
+    elif depth < _MAX_DEPTH and isinstance(error, list):
+        for value in error[:32]:
+            yield from _words(value, depth + 1)

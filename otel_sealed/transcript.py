@@ -1,0 +1,158 @@
+"""Exchange transcripts: the offline form of what a wrapped client sees, one JSON object a line.
+
+A file is read line by line and never held as a whole. pydantic looks at the keys of the envelope
+only, never at a body. An error names file, line and reason, and no content: not even a value of the
+wrong type is quoted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from otel_sealed.contract import Api, Exchange
+from otel_sealed.errors import SealedError
+
+MAX_LINE: Final = 1 << 28
+"""Most bytes of one line (256 MiB): a file without line ends must not fill the memory."""
+
+_BODIES: Final = {
+    "request": ((dict,), "a JSON object"),
+    "response": ((dict, list, str), "a JSON object, array or string"),
+    "events": ((list,), "a JSON array"),
+}
+_REMEDY: Final = "one JSON object a line, as the README describes transcripts"
+
+
+class _Envelope(BaseModel):
+    """Everything of a line but the bodies. Unknown keys are let pass: the format may grow."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", hide_input_in_errors=True)
+
+    api: str
+    provider: str | None = None
+    operation: str | None = None
+    model: str | None = None
+    host: str | None = None
+    account: str | None = None
+    betas: list[str] | None = None
+    transport: str | None = None
+    conversation: str | None = None
+    status: int | None = None
+    complete: bool | None = None
+
+
+def read(path: str | Path) -> Iterator[Exchange]:
+    """The exchanges of a file, in order; `Exchange.number` is the 0-based line.
+
+    Raises:
+        SealedError: The file, or a line of it, is unusable. What came before was yielded.
+    """
+    name = str(path)
+    found = False
+    for number, line in _lines(name):
+        text = _decoded(line, _at(name, number))
+        if not text.strip():
+            continue
+        found = True
+        yield exchange_of(_parsed(text, _at(name, number)), name, number)
+    if not found:
+        raise SealedError("holds no exchange", where=name, remedy=_REMEDY)
+
+
+def exchange_of(line: Any, name: str, number: int) -> Exchange:
+    """The exchange one parsed line stands for; its conversation is the file's by default."""
+    where = _at(name, number)
+    if not isinstance(line, dict):
+        raise SealedError("not a JSON object", where=where, remedy=_REMEDY)
+    bodies = {key: _body(line, key, where) for key in _BODIES}
+    if all(body is None for body in bodies.values()):
+        raise SealedError(
+            "none of request, response and events is there", where=where, remedy=_REMEDY
+        )
+    envelope = _envelope({k: v for k, v in line.items() if k not in _BODIES}, where)
+    return Exchange(
+        api=_api(envelope.api, where),
+        provider=envelope.provider or "",
+        operation=envelope.operation,
+        model=envelope.model,
+        host=envelope.host,
+        account=envelope.account,
+        betas=tuple(envelope.betas or ()),
+        transport=envelope.transport,
+        conversation=envelope.conversation or name,
+        status=envelope.status,
+        complete=envelope.complete is not False,
+        number=number,
+        **bodies,
+    )
+
+
+def _at(name: str, number: int) -> str:
+    return f"{name}, line {number + 1}"
+
+
+def _lines(name: str) -> Iterator[tuple[int, bytes]]:
+    try:
+        with Path(name).open("rb") as file:
+            number = 0
+            while line := file.readline(MAX_LINE):
+                if len(line) == MAX_LINE:
+                    raise SealedError("longer than 256 MiB", where=_at(name, number))
+                yield number, line
+                number += 1
+    except OSError as error:
+        # strerror is the system's own text; the exception itself would repeat the file's name
+        raise SealedError(error.strerror or "cannot be read", where=name) from None
+
+
+def _decoded(line: bytes, where: str) -> str:
+    try:
+        return line.decode("utf-8-sig", "surrogatepass")
+    except UnicodeDecodeError:
+        raise SealedError("not UTF-8 text", where=where, remedy=_REMEDY) from None
+
+
+def _parsed(text: str, where: str) -> Any:
+    """Parsed JSON; the original error is not chained, since it holds the whole line."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise SealedError("nested too deeply", where=where) from None
+    except json.JSONDecodeError as error:
+        what = f"not valid JSON at character {error.pos + 1}"
+        raise SealedError(what, where=where, remedy=_REMEDY) from None
+    except ValueError:
+        raise SealedError("holds a number that is too long", where=where) from None
+
+
+def _body(line: dict[str, Any], key: str, where: str) -> Any:
+    allowed, wanted = _BODIES[key]
+    body = line.get(key)
+    if body is not None and not isinstance(body, allowed):
+        raise SealedError(f"{key} is not {wanted}", where=where, remedy="null where there is none")
+    return body
+
+
+def _envelope(values: dict[str, Any], where: str) -> _Envelope:
+    try:
+        return _Envelope.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    key = problem["loc"][0]
+    if problem["type"] == "missing":
+        raise SealedError(f"{key} is missing", where=where, remedy=_REMEDY)
+    wanted = problem["type"].removesuffix("_type").removesuffix("_parsing")
+    raise SealedError(f"{key} has the wrong type", where=where, remedy=f"wanted: {wanted}")
+
+
+def _api(name: str, where: str) -> Api:
+    try:
+        return Api(name)
+    except ValueError:
+        known = ", ".join(api.value for api in Api)
+        raise SealedError("api is not known", where=where, remedy=f"one of {known}") from None

@@ -1,0 +1,461 @@
+"""Names: every attribute, metric, event, unit and wire word that may leave the process.
+
+The tables are data: the registry, the attribute page and the golden file are rendered from them.
+Nothing else in the package spells a telemetry name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Literal
+
+from otel_sealed.model import (
+    Carry,
+    Cause,
+    Confidence,
+    Fate,
+    Locus,
+    ProviderVerdict,
+    Rejection,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from enum import StrEnum
+
+# -------------------------------------------------------------------------- words of the wire
+
+_WORD = re.compile(r"[a-z0-9_.]{1,40}\Z")
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,159}\Z")
+_MODEL_PART = re.compile(r"[A-Za-z0-9._+]{0,32}\Z")
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")
+_PHRASE = re.compile(r"[A-Za-z0-9 .,:;()+%\u2013-]{1,160}\Z")
+_RULE = re.compile(r"[A-Za-z0-9._-]{1,40}\Z")
+_CAMEL = frozenset(
+    {
+        "codeExecutionResult",
+        "executableCode",
+        "fileData",
+        "functionCall",
+        "functionResponse",
+        "inlineData",
+        "reasoningContent",
+        "reasoningText",
+        "redactedContent",
+        "systemInstruction",
+        "thoughtSignature",
+        "toolCall",
+        "toolResponse",
+        "toolResult",
+        "toolUse",
+    }
+)
+
+OTHER: Final = "other"
+
+
+def word(text: object, known: frozenset[str] = frozenset()) -> str:
+    """`text` if it is vocabulary or harmless (`[a-z0-9_.]{1,40}`), else `other`.
+
+    Wire strings are content too: a type or key made up by an attacker, or a blob in its place,
+    must not reach telemetry (design, principle 8).
+    """
+    if isinstance(text, str) and (text in known or _WORD.match(text)):
+        return text
+    return OTHER
+
+
+def path(text: str | None) -> str:
+    """A dotted position with every part that is no word replaced; empty for None."""
+    return _path(text[:200]) if text else ""
+
+
+@lru_cache(maxsize=4096)
+def _path(text: str) -> str:
+    return ".".join(word(part, _CAMEL) for part in text.split(".")[:16])
+
+
+def model_name(text: object) -> str:
+    """A model name as it may be shown: known shape and no part long enough to be a blob."""
+    if not isinstance(text, str) or not text:
+        return ""
+    shaped = _MODEL.match(text) and all(_MODEL_PART.match(p) for p in re.split("[-:/@]", text))
+    return text if shaped else OTHER
+
+
+def host_name(text: object) -> str:
+    """A host without port, lower case; empty if it has not the shape of one."""
+    if not isinstance(text, str):
+        return ""
+    name = text.lower().rpartition("@")[2].partition(":")[0]
+    return name if _HOST.match(name) else ""
+
+
+def phrase(text: object) -> str:
+    """A few plain words of our own making; empty for anything that could be something else."""
+    if not isinstance(text, str) or not _PHRASE.match(text):
+        return ""
+    return text if all(len(part) <= 20 for part in text.split()) else ""  # noqa: PLR2004
+
+
+def rule_id(text: str) -> str:
+    """A rule id, which is ours: letters, digits, dots and dashes; empty for anything else."""
+    return text if _RULE.match(text) else ""
+
+
+# ------------------------------------------------------------------------------------- tables
+
+Type = Literal["string", "string[]", "int", "int[]", "boolean", "double"]
+Instrument = Literal["counter", "histogram", "updowncounter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute. `members` lists the values of an enum (of each element, for arrays)."""
+
+    name: str
+    type: Type
+    brief: str
+    members: tuple[str, ...] = ()
+
+    @property
+    def ours(self) -> bool:
+        """False for keys of the OpenTelemetry conventions, which we only use."""
+        return self.name.startswith("otel_sealed.")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One instrument; `boundaries` are the advised histogram buckets."""
+
+    name: str
+    instrument: Instrument
+    unit: str
+    brief: str
+    attributes: tuple[str, ...]
+    boundaries: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One log event."""
+
+    name: str
+    brief: str
+    attributes: tuple[str, ...]
+
+
+_attributes: list[Attribute] = []
+
+
+def _define(
+    name: str, kind: Type, brief: str, members: type[StrEnum] | tuple[str, ...] = ()
+) -> str:
+    _attributes.append(Attribute(name, kind, brief, tuple(str(member) for member in members)))
+    return name
+
+
+SCOPE: Final = "otel_sealed"
+HASH_ALGORITHM: Final = "hmac-sha256-128"
+MAX_FINDINGS: Final = 16
+MAX_ROWS: Final = 64
+MAX_TYPES: Final = 64
+ATTRIBUTE_CEILING: Final = 96
+MAX_SERIES: Final = 500
+NOTHING_SEALED: Final = "none"
+"""Value of `otel_sealed.verdict` on `otel_sealed.calls` alone: the call had nothing sealed."""
+FOLDED: Final = "_OTHER"
+
+_HITS: Final = ("hit", "miss")
+_VERDICTS: Final = (*Verdict, NOTHING_SEALED)
+
+# What goes on a span, one value each.
+VERDICT = _define("otel_sealed.verdict", "string", "Worst verdict of the call.", _VERDICTS)
+PROVIDER_VERDICT = _define(
+    "otel_sealed.provider_verdict", "string", "What the provider itself said.", ProviderVerdict
+)
+REJECTION_CLASS = _define(
+    "otel_sealed.rejection.class", "string", "Class of the provider's refusal.", Rejection
+)
+CARRY = _define("otel_sealed.carry", "string", "How the request brings earlier state.", Carry)
+KNOWN = _define(
+    "otel_sealed.known", "boolean", "Whether all that was sent had been seen coming in."
+)
+RULES_VERSION = _define("otel_sealed.rules.version", "string", "Version of the rules judged by.")
+RECEIVED_COUNT = _define("otel_sealed.received.count", "int", "Artifacts in the response.")
+RETURNED_COUNT = _define("otel_sealed.returned.count", "int", "Artifacts in the request.")
+EXPECTED_COUNT = _define("otel_sealed.expected.count", "int", "Artifacts due in the request.")
+VIOLATIONS_COUNT = _define(
+    "otel_sealed.violations.count", "int", "Findings of the call that degrade or break."
+)
+TRUNCATED = _define("otel_sealed.truncated", "boolean", "Whether rows or findings were cut.")
+CONVERSATION_KEY = _define(
+    "otel_sealed.conversation.key", "string", "Keyed digest that joins a conversation's calls."
+)
+HASH_ALGORITHM_KEY = _define("otel_sealed.hash.algorithm", "string", "How digests were made.")
+HASH_KEY_ID = _define("otel_sealed.hash.key_id", "string", "Which key made the digests.")
+REST_COUNT = _define("otel_sealed.returned.rest.count", "int", "Returned findings not listed.")
+REST_DIGEST = _define(
+    "otel_sealed.returned.rest.digest", "string", "Rolling keyed digest of what is not listed."
+)
+
+# What goes on a span, many values each.
+FINDINGS = _define(
+    "otel_sealed.findings", "string[]", "Readable findings: `fate artifact rule verdict`."
+)
+FACTS = _define("otel_sealed.facts", "string[]", "What the call says about itself, as `key=value`.")
+RECEIVED_BLOCK_TYPES = _define(
+    "otel_sealed.received.block_types", "string[]", "Block types of the response, in order."
+)
+RETURNED_BLOCK_TYPES = _define(
+    "otel_sealed.returned.block_types", "string[]", "Newest block types of the request, in order."
+)
+RECEIVED_ARTIFACTS = _define(
+    "otel_sealed.received.artifacts", "string[]", "Artifacts received, by name."
+)
+RECEIVED_DIGESTS = _define(
+    "otel_sealed.received.digests", "string[]", "Their keyed digests, 32 hex characters."
+)
+RECEIVED_SIZES = _define("otel_sealed.received.sizes", "int[]", "Their sizes in bytes.")
+RECEIVED_POSITIONS = _define(
+    "otel_sealed.received.positions", "string[]", "Their places in the response."
+)
+RETURNED_ARTIFACTS = _define(
+    "otel_sealed.returned.artifacts", "string[]", "Artifacts sent for the first time or not ok."
+)
+RETURNED_DIGESTS = _define(
+    "otel_sealed.returned.digests",
+    "string[]",
+    "Keyed digest of what was sent; where the position is empty, of what should have been.",
+)
+RETURNED_SIZES = _define(
+    "otel_sealed.returned.sizes", "int[]", "Sizes in bytes as sent; -1 if absent."
+)
+RETURNED_POSITIONS = _define(
+    "otel_sealed.returned.positions", "string[]", "Places in the request; empty if absent."
+)
+RETURNED_FATES = _define("otel_sealed.returned.fates", "string[]", "What happened to each.", Fate)
+RETURNED_VERDICTS = _define(
+    "otel_sealed.returned.verdicts", "string[]", "The verdict on each.", Verdict
+)
+RETURNED_RULES = _define(
+    "otel_sealed.returned.rules", "string[]", "The rule behind each verdict; left out if none."
+)
+RETURNED_CAUSES = _define(
+    "otel_sealed.returned.causes", "string[]", "How each changed; left out if none.", Cause
+)
+
+# What only metrics and events carry.
+ARTIFACT = _define("otel_sealed.artifact", "string", "Artifact name: `dialect.carrier.field`.")
+FATE = _define("otel_sealed.fate", "string", "What happened to the artifact.", Fate)
+RULE = _define("otel_sealed.rule", "string", "Id of the rule behind the verdict.")
+DISPUTED = _define("otel_sealed.disputed", "boolean", "Set if the rule's source is disputed.")
+CAUSE = _define("otel_sealed.cause", "string", "How the value changed.", Cause)
+DIAGNOSIS = _define(
+    "otel_sealed.diagnosis", "string", "How it changed in words, from lengths and keyed windows."
+)
+LOCUS = _define("otel_sealed.locus", "string", "Where the change happened.", Locus)
+CONFIDENCE = _define("otel_sealed.confidence", "string", "How sure that is.", Confidence)
+RECEIVED_POSITION = _define(
+    "otel_sealed.received.position", "string", "Place of the artifact where it came in."
+)
+RETURNED_POSITION = _define(
+    "otel_sealed.returned.position", "string", "Place of the artifact in the request."
+)
+RECEIVED_SIZE = _define("otel_sealed.received.size", "int", "Its size in bytes as received.")
+RETURNED_SIZE = _define("otel_sealed.returned.size", "int", "Its size in bytes as sent.")
+ORIGIN_TRACE = _define("otel_sealed.origin.trace_id", "string", "Trace of the minting call, hex.")
+ORIGIN_SPAN = _define("otel_sealed.origin.span_id", "string", "Span of the minting call, hex.")
+FINGERPRINT = _define(
+    "otel_sealed.fingerprint", "string", "Same for one artifact, fate, rule and provider."
+)
+OCCURRENCES = _define("otel_sealed.occurrences", "int", "How often it was seen so far.")
+SUPPRESSED = _define(
+    "otel_sealed.suppressed", "int", "Events held back by the hourly limit since the last one."
+)
+SDK_VERSIONS = _define("otel_sealed.sdk.versions", "string[]", "SDKs in use, as `name=version`.")
+LOOKUP_RESULT = _define("otel_sealed.lookup.result", "string", "What the ledger said.", _HITS)
+PLACE = _define("otel_sealed.place", "string", "Part of otel_sealed that reports.")
+EVENT_NAME = _define("event.name", "string", "Name of the event, for stores without the field.")
+
+# What OpenTelemetry defines and we only use.
+OPERATION = _define("gen_ai.operation.name", "string", "Operation.")
+PROVIDER = _define("gen_ai.provider.name", "string", "Provider.")
+REQUEST_MODEL = _define("gen_ai.request.model", "string", "Model asked for.")
+RESPONSE_MODEL = _define("gen_ai.response.model", "string", "Model that answered.")
+FINISH_REASONS = _define("gen_ai.response.finish_reasons", "string[]", "Why it stopped.")
+INPUT_TOKENS = _define("gen_ai.usage.input_tokens", "int", "Input tokens, cached included.")
+OUTPUT_TOKENS = _define("gen_ai.usage.output_tokens", "int", "Output tokens.")
+REASONING_TOKENS = _define("gen_ai.usage.reasoning.output_tokens", "int", "Of them, reasoning.")
+CACHE_READ_TOKENS = _define("gen_ai.usage.cache_read.input_tokens", "int", "Read from cache.")
+CACHE_WRITE_TOKENS = _define("gen_ai.usage.cache_write.input_tokens", "int", "Written to cache.")
+CONVERSATION_ID = _define("gen_ai.conversation.id", "string", "Read where present, never set.")
+SERVER_ADDRESS = _define("server.address", "string", "Host.")
+SERVER_PORT = _define("server.port", "int", "Port.")
+ERROR_TYPE = _define("error.type", "string", "Class of the error.")
+
+ATTRIBUTES: Final = tuple(_attributes)
+_names = [attribute.name for attribute in ATTRIBUTES]
+SPAN_ATTRIBUTES: Final = tuple(_names[: _names.index(ARTIFACT)])
+"""What `otel_sealed` adds to a span, owned or not."""
+
+# ------------------------------------------------------------------------------------ metrics
+
+_SIZES: Final = (64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0)
+_SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0)
+_WHO: Final = (PROVIDER, REQUEST_MODEL)
+
+VIOLATIONS = Metric(
+    "otel_sealed.violations",
+    "counter",
+    "{violation}",
+    "Findings that degrade or break. Alerts stand on it; every series starts at 0.",
+    (PROVIDER, VERDICT),
+)
+CHECKS = Metric(
+    "otel_sealed.artifact.checks",
+    "counter",
+    "{check}",
+    "Artifacts checked.",
+    (ARTIFACT, FATE, VERDICT, *_WHO),
+)
+SIZE = Metric(
+    "otel_sealed.artifact.size",
+    "histogram",
+    "By",
+    "Size of sealed values as received.",
+    (ARTIFACT, *_WHO),
+    _SIZES,
+)
+CALLS = Metric("otel_sealed.calls", "counter", "{call}", "Calls judged.", (VERDICT, *_WHO))
+REJECTIONS = Metric(
+    "otel_sealed.rejections",
+    "counter",
+    "{rejection}",
+    "Requests the provider refused.",
+    (REJECTION_CLASS, *_WHO),
+)
+LOOKUPS = Metric(
+    "otel_sealed.ledger.lookups",
+    "counter",
+    "{lookup}",
+    "Ledger lookups.",
+    (LOOKUP_RESULT, PROVIDER),
+)
+ENTRIES = Metric(
+    "otel_sealed.ledger.entries", "updowncounter", "{entry}", "Turns the ledger remembers.", ()
+)
+DURATION = Metric(
+    "otel_sealed.check.duration",
+    "histogram",
+    "s",
+    "Time otel_sealed took for one call.",
+    (PROVIDER,),
+    _SECONDS,
+)
+INTERNAL_ERRORS = Metric(
+    "otel_sealed.internal.errors",
+    "counter",
+    "{error}",
+    "Faults of otel_sealed itself, swallowed.",
+    (PLACE, ERROR_TYPE),
+)
+LEAKS = Metric(
+    "otel_sealed.leaks",
+    "counter",
+    "{leak}",
+    "Sealed values found in telemetry and taken out.",
+    (PLACE,),
+)
+_CALL_METRICS = (VIOLATIONS, CHECKS, SIZE, CALLS, REJECTIONS, LOOKUPS, ENTRIES, DURATION)
+METRICS: Final = (*_CALL_METRICS, INTERNAL_ERRORS, LEAKS)
+
+# ------------------------------------------------------------------------------------- events
+
+# fmt: off
+VIOLATION = Event(
+    "otel_sealed.violation",
+    "An artifact came back in a way that degrades or breaks.",
+    (
+        ARTIFACT, FATE, VERDICT, RULE, DISPUTED, CAUSE, DIAGNOSIS, LOCUS, CONFIDENCE,
+        PROVIDER_VERDICT, REJECTION_CLASS, RECEIVED_POSITION, RETURNED_POSITION, RECEIVED_SIZE,
+        RETURNED_SIZE, ORIGIN_TRACE, ORIGIN_SPAN, CONVERSATION_KEY, PROVIDER, REQUEST_MODEL,
+        SERVER_ADDRESS, SDK_VERSIONS, FINGERPRINT, OCCURRENCES, SUPPRESSED, EVENT_NAME,
+    ),
+)
+DISAGREEMENT = Event(
+    "otel_sealed.disagreement",
+    "The provider's verdict and ours differ.",
+    (
+        VERDICT, PROVIDER_VERDICT, REJECTION_CLASS, CONVERSATION_KEY, PROVIDER, REQUEST_MODEL,
+        SERVER_ADDRESS, SDK_VERSIONS, OCCURRENCES, SUPPRESSED, EVENT_NAME,
+    ),
+)
+# fmt: on
+EVENTS: Final = (VIOLATION, DISAGREEMENT)
+
+# ---------------------------------------------------------------------------------- artifacts
+
+SEALS: Final = frozenset(
+    {
+        "anthropic.thinking.signature",
+        "anthropic.redacted_thinking.data",
+        "anthropic.web_search_result.encrypted_content",
+        "anthropic.citation.encrypted_index",
+        "anthropic.encrypted_code_execution_result.encrypted_stdout",
+        "anthropic.advisor_redacted_result.encrypted_content",
+        "anthropic.compaction.encrypted_content",
+        "anthropic.compaction.signature",
+        "openai.reasoning.encrypted_content",
+        "openai.compaction.encrypted_content",
+        "openai.program.fingerprint",
+        "openai.agent_message.encrypted_content",
+        "gemini.part.thought_signature",
+        "bedrock.redacted_content",
+        "openrouter.reasoning_details",
+    }
+)
+"""Opaque values: their digests may leave under the process key."""
+COMPANIONS: Final = frozenset(
+    {
+        "anthropic.thinking.text",
+        "anthropic.compaction.text",
+        "gemini.part.text",
+        "openai.reasoning.id",
+        "openai.compaction.id",
+        "openai.message.phase",
+        "openai.program.code",
+    }
+)
+"""Readable values and ids that a seal vouches for."""
+_ITEMS: Final = (
+    "function_call custom_tool_call message apply_patch_call code_interpreter_call computer_call "
+    "file_search_call image_generation_call local_shell_call mcp_call shell_call web_search_call"
+)
+CIRCUMSTANCES: Final = frozenset(
+    {
+        "request.prefix",
+        "request.issuer",
+        "anthropic.thinking.envelope",
+        "anthropic.redacted_thinking.envelope",
+        "openai.reasoning",
+        "openai.reasoning.envelope",
+        "openai.compaction.envelope",
+        *(f"openai.{item}" for item in _ITEMS.split()),
+    }
+)
+"""What stands on a row of its own beside the seals."""
+_SEAL_FIELDS: Final = frozenset(name.rpartition(".")[2] for name in SEALS)
+
+
+def is_seal(artifact: str) -> bool:
+    """Whether an artifact is an opaque value, so that its digest says nothing guessable.
+
+    A name this table does not know is one only by the name of its field; else it counts as
+    readable, which costs no more than joins across conversations.
+    """
+    return artifact in SEALS or (
+        artifact not in COMPANIONS | CIRCUMSTANCES and artifact.rpartition(".")[2] in _SEAL_FIELDS
+    )

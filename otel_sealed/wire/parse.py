@@ -1,0 +1,75 @@
+"""Bytes to JSON, and server-sent events to payloads, without ever raising on what came."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+_DONE = "[DONE]"
+
+
+class Unread(Exception):  # noqa: N818 - a state of the body, not a fault of ours
+    """A body that cannot be read; `reason` is a word of ours (`json`, `depth`, `encoding`)."""
+
+    def __init__(self, reason: str) -> None:
+        """`reason` goes out on the span, so it is never text of the body or of another error."""
+        self.reason = reason
+        super().__init__(reason)
+
+
+def as_json(body: Any) -> Any:
+    """Parsed JSON of a raw body; parsed bodies pass through.
+
+    Raises Unread with reason `encoding`, `depth` or `json`; the original error is not chained,
+    since `json.JSONDecodeError` holds the whole body.
+    """
+    if isinstance(body, (bytes, bytearray, memoryview)):
+        try:
+            body = bytes(body).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise Unread("encoding") from None
+    if not isinstance(body, str):
+        return body
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise Unread("depth") from None
+    except ValueError:
+        raise Unread("json") from None
+
+
+def as_payloads(events: Any) -> tuple[list[Any], int]:
+    """(JSON payloads in order, number of unreadable ones) of parsed events or raw SSE bytes.
+
+    An SSE stream cut in the middle of an event loses that event only.
+    """
+    if isinstance(events, (bytes, bytearray, memoryview, str)):
+        return _server_sent(events)
+    payloads = []
+    lost = 0
+    for event in events:
+        try:
+            payloads.append(as_json(event))
+        except Unread:
+            lost += 1
+    return payloads, lost
+
+
+def _server_sent(stream: bytes | bytearray | memoryview | str) -> tuple[list[Any], int]:
+    text = stream if isinstance(stream, str) else bytes(stream).decode("utf-8", "replace")
+    payloads = []
+    lost = 0
+    lines: list[str] = []
+    for line in [*text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
+        if line.startswith("data:"):
+            lines.append(line[5:].removeprefix(" "))
+        elif not line and lines:
+            data = "\n".join(lines)
+            lines = []
+            if data.strip() == _DONE:
+                continue
+            try:
+                payloads.append(as_json(data))
+            except Unread:
+                lost += 1
+    return payloads, lost

@@ -1,0 +1,295 @@
+"""Reading: wire JSON plus a dialect's tables become records that hold no content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from otel_sealed import digest as d
+from otel_sealed.contract import Carrier, Dialect, Exchange, Field, RawAnswer, RawMessage
+from otel_sealed.model import (
+    Block,
+    Facts,
+    Head,
+    Kind,
+    Message,
+    Role,
+    Shadow,
+    Speaker,
+    State,
+    Value,
+)
+from otel_sealed.vocab import word
+from otel_sealed.wire.parse import Unread, as_json
+
+_LONG_ID = 64
+_MAX_DEPTH = 8
+_UNKNOWN = Carrier(type="other", kind=Kind.OTHER)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request, read. `body` is kept for the search of lost values and never leaves the core."""
+
+    facts: Facts
+    messages: tuple[Message, ...]
+    head: Head
+    body: Any = field(repr=False)
+    live_from: int = 0
+
+
+class Reader:
+    """Reads bodies of one dialect under one key. Stateless."""
+
+    def __init__(self, dialect: Dialect, digest: d.Digest) -> None:
+        """`dialect` says where things are, `digest` how they are hashed."""
+        self._dialect = dialect
+        self._digest = digest
+
+    def request(self, exchange: Exchange) -> Sent:
+        """The messages, facts and head of a request. Raises Unread."""
+        body = as_json(exchange.request)
+        if not isinstance(body, dict):
+            raise Unread("shape")
+        messages = tuple(self._message(raw) for raw in self._dialect.messages(body))
+        head = Head(
+            tuple(
+                (name, self._digest.value(value))
+                for name, value in self._dialect.head(body).items()
+            )
+        )
+        facts = self._dialect.facts(body, exchange)
+        return Sent(facts, messages, head, body, live_from(messages))
+
+    def answer(self, raw: RawAnswer) -> tuple[tuple[Block, ...], bytes, int]:
+        """(blocks, joined-text digest, its length) of a response, window digests included."""
+        blocks = tuple(self._blocks(raw.parts, windows=True))
+        return blocks, *self._joined(raw.parts)
+
+    def name(self, text: str) -> bytes:
+        """Digest of an id, empty for an empty one."""
+        return self._digest.name(text) if text else b""
+
+    def _message(self, raw: RawMessage) -> Message:
+        blocks = tuple(self._blocks(raw.parts, windows=False))
+        joined, chars = self._joined(raw.parts) if raw.speaker is Speaker.MODEL else (b"", 0)
+        return Message(raw.index, raw.speaker, blocks, self._link(raw, blocks), joined, chars)
+
+    def _link(self, raw: RawMessage, blocks: tuple[Block, ...]) -> bytes:
+        """One message's share of the prefix: what the model said, or what it was told."""
+        if raw.speaker is not Speaker.MODEL:
+            return self._digest.value([raw.speaker, [part for _, part in raw.parts]])
+        said = [
+            (b.payload or (b.anchors[0] if b.anchors else b"")).hex() or b.type
+            for b in blocks
+            if b.kind is not Kind.REASONING and (b.payload or b.anchors)
+        ]
+        return self._digest.value([raw.speaker, said])
+
+    def _joined(self, parts: tuple[tuple[str, Any], ...]) -> tuple[bytes, int]:
+        pieces = []
+        for _, part in parts:
+            if isinstance(part, str):
+                pieces.append(part)
+            elif isinstance(part, dict):
+                carrier = self._dialect.carriers.get(self._dialect.type_of(part))
+                if carrier is not None and carrier.kind is Kind.TEXT:
+                    pieces.extend(_texts(part, carrier.payload))
+        text = "".join(pieces).strip()
+        return (self._digest.text(text), len(text)) if text else (b"", 0)
+
+    def _blocks(self, parts: tuple[tuple[str, Any], ...], *, windows: bool) -> Iterator[Block]:
+        for sub, part in parts:
+            yield from self._block(sub, part, windows=windows, depth=0)
+
+    def _block(self, sub: str, part: Any, *, windows: bool, depth: int) -> Iterator[Block]:
+        if isinstance(part, str):
+            text = part.strip()
+            payload = self._digest.text(text) if text else b""
+            yield Block("text", Kind.TEXT, sub, payload=payload, payload_chars=len(text))
+            return
+        if not isinstance(part, dict):
+            yield Block("other", Kind.OTHER, sub, known=False)
+            return
+        name = self._dialect.type_of(part)
+        carrier = self._dialect.carriers.get(name)
+        yield self._carrier(sub, part, word(name), carrier, windows=windows)
+        if carrier is None or depth >= _MAX_DEPTH:
+            return
+        carriers = self._dialect.carriers
+        for key in carrier.children:
+            for step, child in _children(_get(part, key), key):
+                known = isinstance(child, dict) and self._dialect.type_of(child) in carriers
+                if known:
+                    inner = f"{sub}.{step}" if sub else step
+                    yield from self._block(inner, child, windows=windows, depth=depth + 1)
+
+    def _carrier(
+        self, sub: str, part: dict[str, Any], name: str, carrier: Carrier | None, *, windows: bool
+    ) -> Block:
+        known = carrier is not None
+        fields = carrier.fields if carrier else self._sealed_looking(part)
+        carrier = carrier or _UNKNOWN
+        payload, chars = self._payload(part, carrier)
+        ids = [text for key in carrier.ids if isinstance(text := _get(part, key), str) and text]
+        server_id = _get(part, carrier.server_id) if carrier.server_id else None
+        return Block(
+            type=name,
+            kind=carrier.kind,
+            sub=sub,
+            values=tuple(self._value(part, f, windows=windows) for f in fields),
+            anchors=tuple(self._digest.name(text) for text in ids),
+            payload=payload,
+            payload_chars=chars,
+            shadows=self._shadows(part, carrier),
+            extras=self._extras(part, carrier),
+            hidden=tuple(h for text in ids if len(text) >= _LONG_ID for h in self._hidden(text)),
+            known=known,
+            has_server_id=isinstance(server_id, str) and bool(server_id),
+        )
+
+    def _sealed_looking(self, part: dict[str, Any]) -> tuple[Field, ...]:
+        """A block type no table knows is sealed all the same where its keys say so (A19)."""
+        return tuple(
+            Field(key, f"{self._dialect.name}.other.{artifact}")
+            for key, artifact in self._dialect.sealed_keys.items()
+            if isinstance(part.get(key), str)
+        )
+
+    def _value(self, part: dict[str, Any], field_: Field, *, windows: bool) -> Value:
+        found: Any = _MISSING
+        for key in (field_.key, *field_.aliases):
+            found = _get(part, key, _MISSING)
+            if found is not _MISSING:
+                break
+        if found is _MISSING:
+            return Value(field_.artifact, field_.role, State.ABSENT)
+        if found is None:
+            return Value(field_.artifact, field_.role, State.NULL)
+        if isinstance(found, bytes):  # google-genai before 1.30 hands parsed bodies with bytes
+            return self._from_bytes(field_, found, windows=windows)
+        if not isinstance(found, str):
+            return Value(field_.artifact, field_.role, State.INVALID, self._digest.value(found))
+        if not found:
+            return Value(field_.artifact, field_.role, State.EMPTY, self._digest.text(""))
+        return self._from_text(field_, found, windows=windows)
+
+    def _from_bytes(self, field_: Field, found: bytes, *, windows: bool) -> Value:
+        digest = self._digest.blob(found)
+        prints = self._digest.windows(found) if windows else b""
+        state = State.PRESENT if found else State.EMPTY
+        return Value(field_.artifact, field_.role, state, digest, digest, len(found), prints)
+
+    def _from_text(self, field_: Field, found: str, *, windows: bool) -> Value:
+        data = d.decode_blob(found) if field_.binary else None
+        if data is not None:
+            return self._from_bytes(field_, data, windows=windows)
+        data = d.utf8(found)
+        sealed = field_.role is Role.SEAL
+        return Value(
+            field_.artifact,
+            field_.role,
+            State.PRESENT,
+            self._digest.name(found) if field_.role is Role.ID else self._digest.text(found),
+            self._digest.canon(found) if sealed else b"",
+            len(data),
+            self._digest.windows(data) if windows and field_.role is not Role.ID else b"",
+        )
+
+    def _payload(self, part: dict[str, Any], carrier: Carrier) -> tuple[bytes, int]:
+        if not carrier.payload:
+            return b"", 0
+        if carrier.kind in (Kind.TEXT, Kind.REASONING, Kind.COMPACTION):
+            text = "".join(_texts(part, carrier.payload)).strip()
+            return (self._digest.text(text), len(text)) if text else (b"", 0)
+        values = [_parsed(_get(part, key)) for key in carrier.payload]
+        if all(value is None for value in values):
+            return b"", 0
+        return self._digest.value(values), sum(len(str(v)) for v in values if isinstance(v, str))
+
+    def _shadows(self, part: dict[str, Any], carrier: Carrier) -> tuple[Shadow, ...]:
+        texts = (text.strip() for text in _texts(part, carrier.shadows))
+        return tuple(Shadow(self._digest.text(text), len(text)) for text in texts if text)
+
+    def _extras(self, part: dict[str, Any], carrier: Carrier) -> tuple[bytes, ...]:
+        if not carrier.envelope:
+            return ()
+        known = {f.key for f in carrier.fields} | carrier.keys
+        return tuple(
+            self._digest.raw(b"x", d.spelled([key, value]))
+            if key not in _CACHE_KEYS
+            else self._digest.raw(b"x", d.utf8(key))
+            for key, value in part.items()
+            if key not in known and value is not None
+        )
+
+    def _hidden(self, text: str) -> Iterator[bytes]:
+        for run in d.runs(text):
+            yield self._digest.canon(run)
+            for piece in _suffixes(run):
+                yield self._digest.canon(piece)
+
+
+_MISSING: Any = object()
+_CACHE_KEYS = frozenset({"cache_control", "cachePoint"})
+
+
+def live_from(messages: tuple[Message, ...]) -> int:
+    """Index in `messages` of the first one after the last that starts a turn of the user.
+
+    A closing message that mixes tool results and text still continues the loop it answers.
+    """
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at].speaker is Speaker.USER:
+            return at + 1
+    return 0
+
+
+def _get(part: Mapping[str, Any], dotted: str, default: Any = None) -> Any:
+    found: Any = part
+    for key in dotted.split("."):
+        if not isinstance(found, dict) or key not in found:
+            return default
+        found = found[key]
+    return found
+
+
+def _children(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, list):
+        for index, child in enumerate(value):
+            yield f"{key}.{index}", child
+    elif isinstance(value, dict):
+        yield key, value
+
+
+def _texts(part: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
+    """The readable strings under `keys`: a string itself, or the `text` of each listed part."""
+    for key in keys:
+        value = _get(part, key)
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            for item in value:
+                if isinstance(item, dict) and isinstance(item.get("text"), str):
+                    yield item["text"]
+
+
+def _parsed(value: Any) -> Any:
+    """Tool arguments travel as JSON text in one dialect and as an object in another."""
+    if isinstance(value, str) and value[:1] in "{[":
+        try:
+            return as_json(value)
+        except Unread:
+            return value
+    return value
+
+
+def _suffixes(run: str) -> Iterator[str]:
+    """Endings of `run` behind a double underscore: ids like `call_1__thought__<seal>`."""
+    at = run.find("__")
+    while at != -1:
+        piece = run[at + 2 :]
+        if len(piece) >= d.SIZE:
+            yield piece
+        at = run.find("__", at + 1)

@@ -1,0 +1,319 @@
+"""Search: where did a lost value go? Run only when something is missing or other than it came.
+
+The request body is walked once. Every question is answered in digests, paths and lengths, never in
+text. Work is bounded: a hostile or huge body ends the search early, and what was not found is then
+reported as dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from otel_sealed import digest as d
+from otel_sealed.contract import Dialect
+from otel_sealed.model import Kind, Shadow
+
+_MAX_HASHES = 60_000
+_MAX_STRINGS = 20_000
+_MAX_DEPTH = 40
+_MIN_SHADOW = 12
+_MAX_GAP = 65_536
+_MAX_SIZES = 16
+_STARTS = re.compile(r"[\n>`:\"'(\[ ]+")
+_TAGGED = re.compile(r"<[^<>]{1,80}>\s*(.*?)\s*</[^<>]{1,80}>", re.DOTALL)
+_FENCED = re.compile(r"```[^\n`]{0,40}\n?(.*?)```", re.DOTALL)
+_IDS = frozenset({"id", "tool_use_id", "call_id", "tool_call_id", "name"})
+
+
+class Spot(StrEnum):
+    """What kind of place a string stands in."""
+
+    TEXT = "text"
+    ID = "id"
+    SLOT = "slot"
+    SIGNED = "signed"
+    FIELD = "field"
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A sealed value found outside its slot. `depth`: times it was encoded over."""
+
+    path: str
+    spot: Spot
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A sealed value looked for: its `canon` digest and its size in bytes of the compared form."""
+
+    canon: bytes
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the value now standing in a slot shows: windows, size, canon digests of its layers.
+
+    `spaced`/`foreign_alphabet`: it holds white space / a character no base64 has; `stripped` is
+    the digest of the value without white space.
+    """
+
+    prints: bytes
+    size: int
+    layers: tuple[bytes, ...]
+    stripped: bytes
+    normal_forms: tuple[bytes, ...]
+    foreign_alphabet: bool
+
+
+class Search:
+    """Answers questions about one request body. Built lazily, used once, dropped."""
+
+    def __init__(self, body: Any, dialect: Dialect, digest: d.Digest) -> None:
+        """`body` is parsed JSON, only read."""
+        self._body = body
+        self._dialect = dialect
+        self._digest = digest
+        self._hashes = _MAX_HASHES
+        self._strings: list[tuple[str, Spot, str]] | None = None
+        self._sealed_keys = {
+            key.rsplit(".", 1)[-1]
+            for carrier in dialect.carriers.values()
+            for f in carrier.fields
+            if f.role == "seal"
+            for key in (f.key, *f.aliases)
+        }
+
+    def find(self, wanted: tuple[Wanted, ...]) -> Mapping[bytes, Stray]:
+        """The first place of each wanted seal anywhere in the body, slots included."""
+        missing = {w.canon: w.size for w in wanted}
+        found: dict[bytes, Stray] = {}
+        for path, spot, text in self._all():
+            if not missing or self._hashes <= 0:
+                break
+            for canon, depth in self._candidates(text, missing):
+                if canon in missing:
+                    found[canon] = Stray(path, spot, depth)
+                    del missing[canon]
+        return found
+
+    def readable(self, shadows: tuple[Shadow, ...], near: frozenset[int]) -> str | None:
+        """Path of the first ordinary text that is, or in the messages `near` holds, a shadow.
+
+        None if there is none. Text inside one pair of tags or fences counts as text of its own.
+        """
+        heads = tuple(f"{self._dialect.root}.{index}." for index in near)
+        for path, spot, text in self._all():
+            if spot is not Spot.TEXT:
+                continue
+            close = bool(heads) and f"{path}.".startswith(heads)
+            if self._is(text, shadows) or (close and self.holds(text, shadows)):
+                return path
+        return None
+
+    def _is(self, text: str, shadows: tuple[Shadow, ...]) -> bool:
+        for form in _unwrapped(text):
+            for shadow in shadows:
+                if len(form) == shadow.chars and self._text(form) == shadow.digest:
+                    return True
+        return False
+
+    def slot(self, path: str, artifact: str) -> str | None:
+        """The raw string of an artifact's slot below `path`. Never leaves the core."""
+        block = _resolve(self._body, path)
+        if isinstance(block, dict):
+            carrier = self._dialect.carriers.get(self._dialect.type_of(block))
+            for f in carrier.fields if carrier else ():
+                for key in (f.key, *f.aliases) if f.artifact == artifact else ():
+                    value = _resolve(block, key)
+                    if isinstance(value, str):
+                        return value
+        return None
+
+    def sample(self, path: str, artifact: str, length: int, *, binary: bool) -> Sample | None:
+        """What the value in a slot shows, cut the way a value of `length` bytes was."""
+        text = self.slot(path, artifact)
+        if text is None:
+            return None
+        data = (d.decode_blob(text) if binary else None) or d.utf8(text)
+        return Sample(
+            prints=self._digest.windows(data, length),
+            size=len(data),
+            layers=tuple(self._digest.blob(layer) for layer in d.layers(text)),
+            stripped=self._digest.text("".join(text.split())),
+            normal_forms=tuple(self._digest.text(form) for form in d.normal_forms(text)),
+            foreign_alphabet=not d.base64_alphabet(text),
+        )
+
+    def joined_seals(self, path: str, artifact: str, wanted: tuple[Wanted, ...]) -> int:
+        """How many of `wanted` stand end to end or apart inside the value of one slot."""
+        text = self.slot(path, artifact)
+        if text is None:
+            return 0
+        count = 0
+        at = 0
+        while at < len(text) and self._hashes > 0:
+            step = 1
+            sizes = ((w, size) for w in wanted for size in _spellings(w.size))
+            for w, size in sizes:
+                piece = text[at : at + size]
+                if len(piece) == size and self._canon(piece) == w.canon:
+                    count += 1
+                    step = size
+                    break
+            at += step
+        return count
+
+    def joined_slots(self, places: tuple[tuple[str, str], ...]) -> bytes:
+        """`canon` digest of the values of several slots set end to end."""
+        texts = [self.slot(path, artifact) or "" for path, artifact in places]
+        return self._canon("".join(texts))
+
+    def text(self, path: str) -> str:
+        """The readable text of the block at `path`, empty if none. Never leaves the core."""
+        block = _resolve(self._body, path)
+        if isinstance(block, str):
+            return block
+        if isinstance(block, dict):
+            for key in ("thinking", "text", "content"):
+                if isinstance(block.get(key), str):
+                    return str(block[key])
+        return ""
+
+    def slot_holds(self, path: str, artifact: str, shadows: tuple[Shadow, ...]) -> bool:
+        """Whether a seal's slot holds one of `shadows`: readable text in the place of the seal."""
+        text = self.slot(path, artifact)
+        return text is not None and bool(self.holds(text, shadows))
+
+    def holds_at(self, path: str, shadows: tuple[Shadow, ...]) -> tuple[Shadow, ...]:
+        """Those of `shadows` that the readable text of the block at `path` holds."""
+        return self.holds(self.text(path), shadows)
+
+    def holds(self, text: str, shadows: tuple[Shadow, ...]) -> tuple[Shadow, ...]:
+        """Those of `shadows` that start behind a boundary of `text` (tag, fence, line, space)."""
+        bare = text.strip()
+        return tuple(
+            shadow
+            for shadow in shadows
+            if shadow.chars <= len(bare)
+            and (shadow.chars >= _MIN_SHADOW or self._is(bare, (shadow,)))
+            and self._at_boundary(bare, shadow)
+        )
+
+    def _at_boundary(self, text: str, shadow: Shadow) -> bool:
+        size = shadow.chars
+        starts = [0, len(text) - size]
+        starts.extend(found.end() for found in _STARTS.finditer(text, 0, _MAX_GAP))
+        return any(
+            self._text(text[at : at + size]) == shadow.digest
+            for at in starts
+            if at + size <= len(text) and self._hashes > 0
+        )
+
+    def _candidates(self, text: str, missing: Mapping[bytes, int]) -> Iterator[tuple[bytes, int]]:
+        if len(text) < d.SIZE:
+            return
+        if " " not in text and "\n" not in text:
+            for depth, layer in enumerate(d.layers(text)):
+                self._hashes -= 1
+                yield self._digest.blob(layer), depth
+        sizes = {size for n in missing.values() for size in _spellings(n)}
+        for run in d.runs(text):
+            if run != text:
+                yield self._canon(run), 0
+            for piece in _pieces(run):
+                yield self._canon(piece), 0
+            for size in sizes if len(sizes) <= _MAX_SIZES else ():
+                if size < len(run) and self._hashes > 0:
+                    yield self._canon(run[:size]), 0
+                    yield self._canon(run[-size:]), 0
+
+    def _all(self) -> list[tuple[str, Spot, str]]:
+        if self._strings is None:
+            self._strings = []
+            self._walk(self._body, "", "", in_sealed=False, depth=0)
+        return self._strings
+
+    def _walk(self, value: Any, path: str, key: str, *, in_sealed: bool, depth: int) -> None:
+        strings = self._strings
+        if strings is None or len(strings) >= _MAX_STRINGS or depth > _MAX_DEPTH:
+            return
+        if isinstance(value, str):
+            if value:
+                strings.append((path, self._spot(key, in_sealed=in_sealed), value))
+        elif isinstance(value, dict):
+            inside = in_sealed or self._carries(value)
+            for name, child in value.items():
+                self._walk(child, _join(path, name), str(name), in_sealed=inside, depth=depth + 1)
+        elif isinstance(value, list):
+            for index, child in enumerate(value):
+                self._walk(child, _join(path, index), key, in_sealed=in_sealed, depth=depth + 1)
+
+    def _carries(self, value: dict[str, Any]) -> bool:
+        if "type" not in value and "thought" not in value:
+            return False
+        carrier = self._dialect.carriers.get(self._dialect.type_of(value))
+        return carrier is not None and carrier.kind in (Kind.REASONING, Kind.COMPACTION)
+
+    def _spot(self, key: str, *, in_sealed: bool) -> Spot:
+        if key in self._sealed_keys:
+            return Spot.SLOT
+        if key in _IDS:
+            return Spot.ID
+        if in_sealed:
+            return Spot.SIGNED
+        if key in ("text", "content", "output", "instructions", "system", "input_text"):
+            return Spot.TEXT
+        return Spot.FIELD
+
+    def _canon(self, text: str) -> bytes:
+        self._hashes -= 1
+        return self._digest.canon(text)
+
+    def _text(self, text: str) -> bytes:
+        self._hashes -= 1
+        return self._digest.text(text)
+
+
+def _spellings(size: int) -> tuple[int, ...]:
+    """Lengths in characters a value of `size` bytes may have: as text, or as base64 of bytes."""
+    encoded = 4 * -(-size // 3)
+    bare = -(-4 * size // 3)
+    return (size, encoded) if encoded == bare else (size, encoded, bare)
+
+
+def _unwrapped(text: str) -> Iterator[str]:
+    """`text` itself, and what stands in its tags and fences."""
+    yield text.strip()
+    for pattern in (_TAGGED, _FENCED):
+        for found in pattern.finditer(text[:_MAX_GAP]):
+            yield found.group(1).strip()
+
+
+def _pieces(run: str) -> Iterator[str]:
+    at = run.find("__")
+    while at != -1:
+        if len(run) - at - 2 >= d.SIZE:
+            yield run[at + 2 :]
+        at = run.find("__", at + 1)
+
+
+def _join(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _resolve(value: Any, path: str) -> Any:
+    for key in path.split(".") if path else ():
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value
