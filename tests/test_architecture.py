@@ -95,6 +95,7 @@ ROOMS = {
     # 3 judgement
     "judge": Room(floor=3),
     "overlay": Room(floor=3),
+    "rulebook": Room(floor=3, siblings=names("judge")),
     "tracker": Room(floor=3, siblings=names("judge overlay")),
     # 4 emission
     "telemetry": Room(
@@ -109,6 +110,10 @@ ROOMS = {
     # 5 patching: an SDK is a string here, never an import
     "instrument": Room(floor=5, outside=names("wrapt opentelemetry")),
     # 6 doors
+    # the offline form of an exchange, read from files
+    "transcript": Room(floor=6, outside=names("pydantic")),
+    # one response, without a history
+    "inspection": Room(floor=6),
     "triage": Room(floor=6, outside=names("pydantic rich")),
     "testing": Room(
         floor=6,
@@ -120,7 +125,7 @@ ROOMS = {
     "probe": Room(floor=6, outside=names("pydantic rich") | SDKS),
     "cli": Room(
         floor=6,
-        siblings=names("triage testing testing.strict probe"),
+        siblings=names("triage testing testing.strict probe transcript inspection"),
         outside=names("typer rich pydantic opentelemetry") | SDKS,
     ),
     "__main__": Room(floor=6, siblings=names("cli")),

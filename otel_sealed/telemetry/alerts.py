@@ -1,0 +1,233 @@
+"""The one alert room: what violates is told once, whoever sees it first.
+
+Theory of operation. Two feeds see the same violation: the call site, at the call, whether or not
+its trace is sampled, and the span processor, from ended spans. Both hand in an `Alert`; its dedupe
+key is (conversation, artifact digest, fate), and whichever comes second is silent. The processor
+may know no more than that digests differ; such an alert is `inferred`, and any fate of the same
+digest silences it, as it silences them.
+
+Callbacks hear every alert that is new. Log event and log line are throttled: once per
+(conversation, artifact kind, fate, rule), then when it has been seen 10, 100 and 1000 times at
+call sites, and never more than so many an hour a process; those held back are counted and the count
+goes out with the next one. All memory is bounded: the oldest key is forgotten first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from otel_sealed import vocab
+from otel_sealed.model import Confidence, Fate, ProviderVerdict, Verdict
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+    from otel_sealed.model import Rejection
+    from otel_sealed.telemetry.shield import Shield
+
+_LOG = logging.getLogger(vocab.SCOPE)
+MILESTONES: Final = frozenset({1, 10, 100, 1000})
+HOUR: Final = 3600.0
+MAX_KEYS: Final = 50_000
+CALL_SITE: Final = "call"
+SPANS: Final = "spans"
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One violation, with all that may be told about it. Digests, sizes and names only.
+
+    `inferred`: told from differing digests alone; fate and verdict are then our best reading.
+    """
+
+    conversation: str
+    artifact: str
+    digest: str
+    fate: Fate
+    verdict: Verdict
+    rule: str = ""
+    disputed: bool = False
+    cause: str = ""
+    diagnosis: str = ""
+    locus: str = ""
+    confidence: Confidence = Confidence.PROVEN
+    provider_verdict: ProviderVerdict = ProviderVerdict.UNREPORTED
+    rejection: Rejection | None = None
+    received_position: str = ""
+    returned_position: str = ""
+    received_size: int | None = None
+    returned_size: int | None = None
+    origin_trace: str = ""
+    origin_span: str = ""
+    provider: str = ""
+    model: str = ""
+    host: str = ""
+    inferred: bool = False
+    context: Context | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the provider took the request all the same."""
+        return self.provider_verdict in {ProviderVerdict.ACCEPTED, ProviderVerdict.REMOVED}
+
+
+Callback: TypeAlias = Callable[[Alert], None]
+Sink: TypeAlias = Callable[[Alert, int, int], None]
+"""Gets the alert, how often it was seen, and how many events were held back before it."""
+
+
+class Throttle:
+    """First, 10th, 100th and 1000th of a key, and so many an hour. Not locked: its owner is."""
+
+    def __init__(self, clock: Callable[[], float], per_hour: int, *, keys: int = MAX_KEYS) -> None:
+        self._clock = clock
+        self._per_hour = per_hour
+        self._keys = keys
+        self._counts: OrderedDict[tuple[str, ...], int] = OrderedDict()
+        self._passed: deque[float] = deque()
+        self._suppressed = 0
+
+    def tick(self, key: tuple[str, ...]) -> tuple[int, int] | None:
+        """Count `key`; (count, held back so far) if it may be told now."""
+        count = self._counts.pop(key, 0) + 1
+        self._counts[key] = count
+        while len(self._counts) > self._keys:
+            self._counts.popitem(last=False)
+        if count not in MILESTONES:
+            return None
+        now = self._clock()
+        while self._passed and now - self._passed[0] >= HOUR:
+            self._passed.popleft()
+        if len(self._passed) >= self._per_hour:
+            self._suppressed += 1
+            return None
+        self._passed.append(now)
+        suppressed, self._suppressed = self._suppressed, 0
+        return count, suppressed
+
+
+class AlertRoom:
+    """Dedupes, throttles and tells. Thread-safe; a failing sink disturbs neither it nor others."""
+
+    def __init__(
+        self,
+        shield: Shield,
+        *,
+        clock: Callable[[], float],
+        sinks: Iterable[Sink] = (),
+        callbacks: Iterable[Callback] = (),
+        events_per_hour: int = 60,
+        keys: int = MAX_KEYS,
+    ) -> None:
+        self._shield = shield
+        self._sinks = tuple(sinks)
+        self._callbacks = list(callbacks)
+        self._throttle = Throttle(clock, events_per_hour, keys=keys)
+        self._told: OrderedDict[tuple[str, str], set[str]] = OrderedDict()
+        self._keys = keys
+        self._lock = Lock()
+
+    def subscribe(self, callback: Callback) -> Callable[[], None]:
+        """Call `callback` with every new alert; the result ends that."""
+        with self._lock:
+            self._callbacks.append(callback)
+
+        def cancel() -> None:
+            with self._lock:
+                if callback in self._callbacks:
+                    self._callbacks.remove(callback)
+
+        return cancel
+
+    def tell(self, alert: Alert, *, source: str = CALL_SITE) -> bool:
+        """Take in an alert; whether it was new."""
+        kind = (alert.conversation, alert.artifact, alert.fate.value, alert.rule)
+        with self._lock:
+            new = self._note(alert)
+            counts = new or source == CALL_SITE
+            told = self._throttle.tick(kind) if counts else None
+            callbacks = tuple(self._callbacks)
+        if new:
+            for callback in callbacks:
+                self._shield.run("callback", callback, alert)
+        if told:
+            for sink in self._sinks:
+                self._shield.run("sink", sink, alert, *told)
+        return new
+
+    def _note(self, alert: Alert) -> bool:
+        key = (alert.conversation, alert.digest or alert.artifact)
+        fates = self._told.pop(key, None) or set()
+        self._told[key] = fates
+        while len(self._told) > self._keys:
+            self._told.popitem(last=False)
+        silent = bool(fates) if alert.inferred else bool(fates & {alert.fate.value, _INFERRED})
+        fates.add(_INFERRED if alert.inferred else alert.fate.value)
+        return not silent
+
+
+_INFERRED: Final = "*"
+
+
+# ----------------------------------------------------------------------------- the line to read
+
+_REMEDY: Final = {
+    Fate.DROPPED: "send it back with the turn it came in",
+    Fate.MODIFIED: "send it back byte for byte as it came",
+    Fate.SUBSTITUTED: "send the sealed block itself, not its readable text",
+    Fate.FABRICATED: "send the value the provider issued, not a placeholder",
+    Fate.FOREIGN: "do not ship one vendor's sealed values to another",
+    Fate.MERGED: "keep blocks apart as they came",
+    Fate.SPLIT: "keep the turn in one piece as it came",
+    Fate.RETYPED: "send the block under the type it came with",
+    Fate.DUPLICATED: "send it once, or refer to the stored state, not both",
+    Fate.MISPLACED: "put it back on the part and message it came with",
+    Fate.REORDERED: "keep the order of the blocks of a turn",
+    Fate.STALE: "send the newest compaction only",
+    Fate.UNSEALED: "leave out what a cut stream never completed",
+    Fate.NOT_REQUESTED: "ask for sealed reasoning when state is not stored",
+    Fate.ABSENT_AT_SOURCE: "nothing to mend here: the provider sent no seal",
+    Fate.SDK_LOSSY: "update the SDK, or read the value from the raw response",
+    Fate.ORPHANED: "keep an item with its id together with the item it came with",
+    Fate.ENVELOPE_MODIFIED: "send the block without added keys",
+    Fate.PREFIX_CHANGED: "keep system, tools and earlier messages unchanged",
+    Fate.ISSUER_CHANGED: "stay with the platform and account that issued it",
+}
+
+
+def log_line(alert: Alert, count: int, suppressed: int) -> None:
+    """One line for people: what, where, what to do."""
+    if not _LOG.isEnabledFor(logging.WARNING):
+        return
+    if alert.returned_position:
+        where = f" at {alert.returned_position}"
+    else:
+        where = f", received at {alert.received_position}," if alert.received_position else ""
+    rule = f" [{alert.rule}]" if alert.rule else ""
+    times = f", seen {count} times" if count > 1 else ""
+    held = f", {suppressed} other events held back" if suppressed else ""
+    _LOG.log(
+        logging.WARNING if alert.accepted else logging.ERROR,
+        "%s %s%s in a request to %s%s: %s; %s (conversation %s%s%s)",
+        alert.artifact,
+        alert.fate.value,
+        where,
+        alert.provider or "the provider",
+        rule,
+        _outcome(alert),
+        _REMEDY.get(alert.fate, "send it back as it came"),
+        alert.conversation[:8] or "unknown",
+        times,
+        held,
+    )
+
+
+def _outcome(alert: Alert) -> str:
+    if alert.verdict is Verdict.BREAKS:
+        return "against the contract, though accepted" if alert.accepted else "refused by contract"
+    return "reasoning may be lost" if alert.disputed or alert.inferred else "reasoning is lost"

@@ -1,0 +1,251 @@
+"""A report as span attributes: pure, bounded, scalars and homogeneous arrays only (design §3).
+
+Where nothing was sent, a row of `otel_sealed.returned.*` keeps the digest that was expected and has
+an empty position, so that a dropped artifact can still be told from any other. Arrays that would
+hold defaults only (`rules`, `causes`) are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from otel_sealed import vocab
+from otel_sealed.model import Cause, Fate, Finding, Report, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Value: TypeAlias = "str | bool | int | float | Sequence[str] | Sequence[int]"
+Rekey: TypeAlias = Callable[[bytes, bytes], bytes]
+"""(conversation, digest) to the digest under that conversation's sub-key."""
+
+DIGEST_BYTES: Final = 16
+QUIET_TYPES: Final = 8
+"""Block types of the request that are listed while nothing is wrong."""
+MAX_FACTS: Final = 32
+_TEXTUAL: Final = frozenset({Cause.READABLE_TEXT, Cause.IN_TEXT, Cause.PLACEHOLDER})
+_BETA = re.compile(r"[a-z0-9]+(?:-[a-z]+[a-z0-9]*){0,6}-\d{4}-\d{2}-\d{2}\Z")
+
+
+def rekey_with(key: bytes) -> Rekey:
+    """The re-keying of readable values: `hmac(hmac(key, "conversation" + id), digest)`."""
+
+    @lru_cache(maxsize=1024)
+    def sub_key(conversation: bytes) -> bytes:
+        return hmac.digest(key, b"conversation" + conversation, "sha256")
+
+    def rekey(conversation: bytes, digest: bytes) -> bytes:
+        return hmac.digest(sub_key(conversation), digest, "sha256")[:DIGEST_BYTES]
+
+    return rekey
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One finding as it leaves the process. An empty `position` means: not in the request."""
+
+    artifact: str
+    digest: str
+    size: int
+    position: str
+    fate: Fate
+    verdict: Verdict
+    rule: str
+    cause: str
+    first: bool
+
+    @property
+    def listed(self) -> bool:
+        """Whether it has a row of its own: not ok, or out for the first time."""
+        return self.first or self.verdict is not Verdict.OK
+
+
+def public_digest(
+    artifact: str, digest: bytes, conversation: bytes, rekey: Rekey, *, readable: bool = False
+) -> str:
+    """Hex of a digest as it may leave: readable values only under the conversation's sub-key."""
+    if not digest or (vocab.is_seal(artifact) and not readable):
+        return digest.hex()
+    return rekey(conversation, digest).hex() if conversation else ""
+
+
+def row_of(finding: Finding, conversation: bytes, rekey: Rekey) -> Row:
+    """The row of one finding."""
+    sent = finding.returned is not None
+    digest = finding.digest_out if sent else finding.digest_in
+    # What stands in a seal's place may be text, whose digest says more than a seal's does.
+    readable = sent and (finding.fate is Fate.SUBSTITUTED or finding.cause in _TEXTUAL)
+    return Row(
+        artifact=vocab.word(finding.artifact),
+        digest=public_digest(finding.artifact, digest, conversation, rekey, readable=readable),
+        size=finding.size_out if sent and finding.size_out is not None else -1,
+        position=vocab.path(finding.returned),
+        fate=finding.fate,
+        verdict=finding.verdict,
+        rule=vocab.rule_id(finding.rule),
+        cause=finding.cause.value if finding.cause else "",
+        first=finding.first,
+    )
+
+
+def rows_of(report: Report, rekey: Rekey) -> tuple[Row, ...]:
+    """One row for each finding, in its order."""
+    return tuple(row_of(finding, report.conversation, rekey) for finding in report.findings)
+
+
+def span_attributes(
+    report: Report, rows: Sequence[Row], *, rekey: Rekey, key_id: str, rules_version: str = ""
+) -> dict[str, Value]:
+    """All `otel_sealed.*` attributes of a call, the most important first."""
+    listed, cut = _pick([row for row in rows if row.listed])
+    findings = _readable(rows)
+    loud = sum(row.verdict is not Verdict.OK for row in rows)
+    cut = cut or len(report.received) > vocab.MAX_ROWS or loud > vocab.MAX_FINDINGS
+    attributes = _scalars(report, rows, key_id=key_id, rules_version=rules_version)
+    attributes[vocab.TRUNCATED] = cut
+    if findings:
+        attributes[vocab.FINDINGS] = findings
+    attributes |= _received(report, rekey) | _returned(listed) | _rest(report, rows, listed, rekey)
+    attributes |= _types(report, quiet=not loud)
+    attributes[vocab.FACTS] = facts_of(report, rekey)
+    return {name: value for name, value in attributes.items() if value not in ("", [])}
+
+
+def _scalars(
+    report: Report, rows: Sequence[Row], *, key_id: str, rules_version: str
+) -> dict[str, Value]:
+    scalars: dict[str, Value] = {}
+    if report.verdict is not None:
+        scalars[vocab.VERDICT] = report.verdict.value
+    scalars[vocab.PROVIDER_VERDICT] = report.provider_verdict.value
+    if report.rejection is not None:
+        scalars[vocab.REJECTION_CLASS] = report.rejection.value
+    scalars[vocab.VIOLATIONS_COUNT] = sum(row.verdict.violates for row in rows)
+    scalars[vocab.CONVERSATION_KEY] = report.conversation.hex()
+    scalars[vocab.CARRY] = report.carry.value
+    if rows:
+        scalars[vocab.KNOWN] = all(row.fate is not Fate.UNKNOWN for row in rows)
+    scalars[vocab.RECEIVED_COUNT] = len(report.received)
+    scalars[vocab.RETURNED_COUNT] = report.returned
+    scalars[vocab.EXPECTED_COUNT] = report.expected
+    scalars[vocab.RULES_VERSION] = rules_version
+    scalars[vocab.HASH_ALGORITHM_KEY] = vocab.HASH_ALGORITHM
+    scalars[vocab.HASH_KEY_ID] = key_id
+    return scalars
+
+
+def _pick(rows: list[Row]) -> tuple[list[Row], bool]:
+    """At most 64 rows, the worst first to stay, in their old order; and whether any was cut."""
+    if len(rows) <= vocab.MAX_ROWS:
+        return rows, False
+    worst = sorted(range(len(rows)), key=lambda at: -rows[at].verdict.rank)[: vocab.MAX_ROWS]
+    return [rows[at] for at in sorted(worst)], True
+
+
+def _readable(rows: Iterable[Row]) -> list[str]:
+    loud = [row for row in rows if row.verdict is not Verdict.OK]
+    loud.sort(key=lambda row: -row.verdict.rank)
+    return [
+        " ".join(part for part in (row.fate, row.artifact, row.rule, row.verdict) if part)
+        for row in loud[: vocab.MAX_FINDINGS]
+    ]
+
+
+def _received(report: Report, rekey: Rekey) -> dict[str, Value]:
+    rows = report.received[: vocab.MAX_ROWS]
+    key = report.conversation
+    return {
+        vocab.RECEIVED_ARTIFACTS: [vocab.word(row.artifact) for row in rows],
+        vocab.RECEIVED_DIGESTS: [public_digest(r.artifact, r.digest, key, rekey) for r in rows],
+        vocab.RECEIVED_SIZES: [row.size for row in rows],
+        vocab.RECEIVED_POSITIONS: [vocab.path(row.path) for row in rows],
+    }
+
+
+def _returned(rows: Sequence[Row]) -> dict[str, Value]:
+    columns: dict[str, Value] = {
+        vocab.RETURNED_ARTIFACTS: [row.artifact for row in rows],
+        vocab.RETURNED_DIGESTS: [row.digest for row in rows],
+        vocab.RETURNED_SIZES: [row.size for row in rows],
+        vocab.RETURNED_POSITIONS: [row.position for row in rows],
+        vocab.RETURNED_FATES: [row.fate.value for row in rows],
+        vocab.RETURNED_VERDICTS: [row.verdict.value for row in rows],
+    }
+    if any(row.rule for row in rows):
+        columns[vocab.RETURNED_RULES] = [row.rule for row in rows]
+    if any(row.cause for row in rows):
+        columns[vocab.RETURNED_CAUSES] = [row.cause for row in rows]
+    return columns
+
+
+def _rest(
+    report: Report, rows: Sequence[Row], listed: Sequence[Row], rekey: Rekey
+) -> dict[str, Value]:
+    shown = {id(row) for row in listed}
+    rest = [row for row in rows if id(row) not in shown]
+    if not rest:
+        return {}
+    rolling = hashlib.sha256()
+    for row in rest:
+        rolling.update(f"{row.artifact}={row.digest};".encode())
+    return {
+        vocab.REST_COUNT: len(rest),
+        vocab.REST_DIGEST: rekey(report.conversation, rolling.digest()).hex(),
+    }
+
+
+def _types(report: Report, *, quiet: bool) -> dict[str, Value]:
+    newest = QUIET_TYPES if quiet else vocab.MAX_TYPES
+    return {
+        vocab.RECEIVED_BLOCK_TYPES: [
+            vocab.word(name) for name in report.received_types[: vocab.MAX_TYPES]
+        ],
+        vocab.RETURNED_BLOCK_TYPES: [vocab.word(name) for name in report.returned_types[-newest:]],
+    }
+
+
+def facts_of(report: Report, rekey: Rekey) -> list[str]:
+    """What rules asked for, as `key=value`, so that the call can be judged again."""
+    facts = report.facts
+    pairs: list[tuple[str, str]] = []
+    for name, flag in (("thinking", facts.thinking), ("store", facts.store)):
+        if flag is not None:
+            pairs.append((name, "true" if flag else "false"))
+    for name, text in (
+        ("stop", report.stop.lower()),
+        ("platform", facts.platform),
+        ("reference", facts.reference),
+        ("context", facts.context),
+        ("operation", facts.operation),
+        ("transport", facts.transport),
+    ):
+        if text:
+            pairs.append((name, vocab.word(text)))
+    if facts.background:
+        pairs.append(("background", "true"))
+    if not report.complete:
+        pairs.append(("complete", "false"))
+    if report.conversation:
+        issuer = _issuer(report)
+        pairs.append(("issuer", rekey(report.conversation, issuer).hex()))
+        if report.prefix:
+            pairs.append(("prefix", rekey(report.conversation, report.prefix).hex()))
+    betas = [beta if _BETA.match(beta) and len(beta) <= 64 else vocab.OTHER for beta in facts.betas]  # noqa: PLR2004
+    pairs += [("beta", beta) for beta in betas[:8]]
+    pairs += [("flag", vocab.word(flag)) for flag in facts.flags[:8]]
+    pairs += [("unread", vocab.word(part)) for part in report.unread[:4]]
+    pairs += [(f"drift.{vocab.word(name)}", str(count)) for name, count in report.drift[:8]]
+    return [f"{name}={value}" for name, value in pairs[:MAX_FACTS]]
+
+
+def _issuer(report: Report) -> bytes:
+    """One digest for platform, account and resource; the account itself never leaves."""
+    facts = report.facts
+    parts = (facts.vendor.encode(), facts.platform.encode(), facts.host.encode(), facts.account)
+    return hashlib.sha256(b"\0".join(parts)).digest()

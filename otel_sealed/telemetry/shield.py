@@ -1,0 +1,36 @@
+"""The one place of this floor that may swallow: a fault of ours or of a sink stays here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+OnError = Callable[[str, str], None]
+"""Told the place that failed and the class of the error; never its message."""
+
+
+class Shield:
+    """Runs calls that must not fail their caller. `strict` re-raises, as our tests do."""
+
+    def __init__(self, on_error: OnError, *, strict: bool = False) -> None:
+        self._on_error = on_error
+        self._strict = strict
+
+    def run(self, place: str, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The result of `call`, or None when it raised."""
+        try:
+            return call(*args, **kwargs)
+        except Exception as error:
+            if self._strict:
+                raise
+            self._tell(place, type(error).__name__)
+            return None
+
+    def _tell(self, place: str, kind: str) -> None:
+        # The error metric itself failed: nobody is left to tell.
+        with suppress(Exception):
+            self._on_error(place, kind)

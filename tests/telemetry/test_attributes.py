@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import gzip
+import json
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from otel_sealed import vocab
+from otel_sealed.model import (
+    Cause,
+    Facts,
+    Fate,
+    ProviderVerdict,
+    Receipt,
+    Rejection,
+    Report,
+    Verdict,
+)
+from otel_sealed.telemetry.attributes import rekey_with, rows_of, span_attributes
+from tests.telemetry.builders import (
+    CONVERSATION,
+    KEY,
+    SEAL,
+    TEXT,
+    Bench,
+    digest,
+    finding,
+    received,
+    report,
+)
+
+REKEY = rekey_with(KEY)
+TYPES = {attribute.name: attribute.type for attribute in vocab.ATTRIBUTES}
+PYTHON = {"string": str, "int": int, "boolean": bool}
+
+
+def attributes(given: Report) -> dict[str, Any]:
+    return span_attributes(
+        given, rows_of(given, REKEY), rekey=REKEY, key_id="k1", rules_version="2026.11"
+    )
+
+
+def test_every_value_has_the_type_the_vocabulary_says() -> None:
+    rich = report(
+        finding(Fate.DROPPED, Verdict.BREAKS, rule="A2", artifact="x.y.signature"),
+        finding(Fate.MODIFIED, Verdict.BREAKS, rule="A1", cause=Cause.MASKED),
+        finding(),
+        received=(Receipt(SEAL, digest(9), 10, "content.0"),),
+        rejection=Rejection.SIGNATURE_INVALID,
+        received_types=("thinking",),
+        returned_types=("text", "thinking"),
+    )
+    values = attributes(rich)
+    for name, value in values.items():
+        kind = TYPES[name]
+        if kind.endswith("[]"):
+            assert type(value) is list
+            assert {type(item) for item in value} == {PYTHON[kind[:-2]]}
+        else:
+            assert type(value) is PYTHON[kind]
+    assert set(values) == set(vocab.SPAN_ATTRIBUTES)
+
+
+def test_a_dropped_seal_reads_in_any_backend() -> None:
+    values = attributes(
+        report(
+            finding(
+                Fate.DROPPED,
+                Verdict.BREAKS,
+                rule="A2",
+                artifact="anthropic.redacted_thinking.data",
+            )
+        )
+    )
+    assert values["otel_sealed.findings"] == ["dropped anthropic.redacted_thinking.data A2 breaks"]
+    assert values["otel_sealed.verdict"] == "breaks"
+    assert values["otel_sealed.violations.count"] == 1
+
+
+def test_what_was_not_sent_keeps_the_expected_digest_and_an_empty_position() -> None:
+    values = attributes(report(finding(Fate.DROPPED, Verdict.BREAKS)))
+    assert values["otel_sealed.returned.digests"] == [digest(1).hex()]
+    assert values["otel_sealed.returned.positions"] == [""]
+    assert values["otel_sealed.returned.sizes"] == [-1]
+
+
+def test_what_was_sent_shows_the_digest_that_went_out() -> None:
+    values = attributes(report(finding(Fate.MODIFIED, Verdict.BREAKS)))
+    assert values["otel_sealed.returned.digests"] == [digest(2).hex()]
+    assert values["otel_sealed.returned.positions"] == ["messages.1.content.0"]
+    assert values["otel_sealed.returned.sizes"] == [100]
+
+
+def test_what_is_ok_and_went_out_before_is_only_counted() -> None:
+    values = attributes(report(finding(), finding(first=True), finding(Fate.DROPPED)))
+    assert values["otel_sealed.returned.fates"] == ["intact"]
+    assert values["otel_sealed.returned.rest.count"] == 2
+    assert len(values["otel_sealed.returned.rest.digest"]) == 32
+
+
+def test_the_rest_digest_depends_on_order() -> None:
+    one, two = finding(digest_out=digest(5)), finding(digest_out=digest(6))
+    first = attributes(report(one, two))["otel_sealed.returned.rest.digest"]
+    second = attributes(report(two, one))["otel_sealed.returned.rest.digest"]
+    assert first != second
+
+
+def test_rows_are_cut_at_64_and_the_worst_stay() -> None:
+    mild = [finding(Fate.UNKNOWN, Verdict.UNVERIFIABLE) for _ in range(80)]
+    bad = finding(Fate.DROPPED, Verdict.BREAKS, rule="A2")
+    values = attributes(report(*mild, bad))
+    assert len(values["otel_sealed.returned.fates"]) == 64
+    assert values["otel_sealed.returned.fates"][-1] == "dropped"
+    assert values["otel_sealed.truncated"] is True
+    assert values["otel_sealed.returned.rest.count"] == 17
+    assert len(values["otel_sealed.findings"]) == 16
+    assert values["otel_sealed.findings"][0] == f"dropped {SEAL} A2 breaks"
+
+
+def test_received_rows_are_cut_at_64_and_counted_in_full() -> None:
+    values = attributes(received(*range(1, 100)))
+    assert len(values["otel_sealed.received.digests"]) == 64
+    assert values["otel_sealed.received.count"] == 99
+    assert values["otel_sealed.truncated"] is True
+
+
+def test_nothing_is_truncated_in_a_short_call() -> None:
+    assert attributes(report(finding()))["otel_sealed.truncated"] is False
+
+
+def test_block_types_are_bounded_and_the_newest_stay() -> None:
+    types = tuple(f"t{n}" for n in range(100))
+    values = attributes(
+        report(finding(Fate.DROPPED, Verdict.BREAKS), received_types=types, returned_types=types)
+    )
+    assert values["otel_sealed.received.block_types"] == list(types[:64])
+    assert values["otel_sealed.returned.block_types"] == list(types[-64:])
+
+
+@pytest.mark.parametrize(
+    "artifact", [TEXT, "request.prefix", "openai.reasoning.id", "some.unknown.thing"]
+)
+def test_readable_values_are_keyed_by_conversation(artifact: str) -> None:
+    row = finding(Fate.MODIFIED, Verdict.DEGRADES, artifact=artifact)
+    one = attributes(report(row))["otel_sealed.returned.digests"]
+    two = attributes(report(row, conversation=b"\x22" * 16))["otel_sealed.returned.digests"]
+    assert one == [REKEY(CONVERSATION, digest(2)).hex()]
+    assert one != two
+    assert digest(2).hex() not in one + two
+
+
+def test_a_readable_value_without_conversation_has_no_digest() -> None:
+    row = finding(Fate.MODIFIED, Verdict.DEGRADES, artifact=TEXT)
+    assert attributes(report(row, conversation=b""))["otel_sealed.returned.digests"] == [""]
+
+
+def test_text_in_the_place_of_a_seal_is_keyed_like_text() -> None:
+    row = finding(Fate.SUBSTITUTED, Verdict.DEGRADES, digest_out=digest(3))
+    values = attributes(report(row))
+    assert values["otel_sealed.returned.digests"] == [REKEY(CONVERSATION, digest(3)).hex()]
+
+
+def test_a_seal_has_the_same_digest_in_every_conversation() -> None:
+    row = finding(first=True)
+    one = attributes(report(row))["otel_sealed.returned.digests"]
+    two = attributes(report(row, conversation=b"\x22" * 16))["otel_sealed.returned.digests"]
+    assert one == two == [digest(1).hex()]
+
+
+def test_a_call_with_nothing_sealed_has_no_verdict() -> None:
+    values = attributes(report())
+    assert "otel_sealed.verdict" not in values
+    assert "otel_sealed.known" not in values
+    assert values["otel_sealed.carry"] == "none"
+
+
+def test_known_is_false_when_something_was_never_seen_coming_in() -> None:
+    row = finding(Fate.UNKNOWN, Verdict.UNVERIFIABLE, received=None)
+    assert attributes(report(row))["otel_sealed.known"] is False
+    assert attributes(report(finding()))["otel_sealed.known"] is True
+
+
+def test_facts_are_key_value_pairs() -> None:
+    values = attributes(
+        report(
+            facts=Facts(
+                dialect="anthropic",
+                vendor="anthropic",
+                thinking=True,
+                store=False,
+                account=b"secret stand-in!",
+                betas=("compact-2026-01-12", "Pr1vate Thing"),
+                flags=("drop_block",),
+            ),
+            stop="tool_use",
+            complete=False,
+            prefix=digest(4),
+            unread=("response",),
+        )
+    )["otel_sealed.facts"]
+    issuer = next(fact for fact in values if fact.startswith("issuer="))
+    assert [fact for fact in values if fact != issuer] == [
+        "thinking=true",
+        "store=false",
+        "stop=tool_use",
+        "complete=false",
+        f"prefix={REKEY(CONVERSATION, digest(4)).hex()}",
+        "beta=compact-2026-01-12",
+        "beta=other",
+        "flag=drop_block",
+        "unread=response",
+    ]
+    assert b"secret stand-in!".hex() not in issuer
+
+
+def test_wire_words_that_are_no_words_are_replaced() -> None:
+    bad = "SecretCanary/With+Blob=="
+    values = attributes(
+        report(
+            finding(Fate.UNKNOWN, Verdict.UNVERIFIABLE, returned=f"messages.0.{bad}", rule=bad),
+            received=(Receipt(bad, digest(1), 1, f"content.0.{bad}"),),
+            received_types=(bad,),
+            returned_types=(bad,),
+            stop=bad,
+            facts=Facts(dialect="anthropic", vendor="anthropic", context=bad, flags=(bad,)),
+            drift=((bad, 3),),
+            unread=(bad,),
+        )
+    )
+    assert "Canary" not in json.dumps(values)
+    assert values["otel_sealed.returned.positions"] == ["messages.0.other"]
+
+
+def test_the_first_key_is_what_matters_most() -> None:
+    assert next(iter(attributes(report(finding())))) == "otel_sealed.verdict"
+
+
+def test_digest_columns_hold_32_hex_characters() -> None:
+    values = attributes(
+        report(finding(first=True), received=(Receipt(SEAL, digest(3), 5, "content.0"),))
+    )
+    for name in ("otel_sealed.received.digests", "otel_sealed.returned.digests"):
+        assert [len(value) for value in values[name]] == [32]
+
+
+def noise(number: int) -> bytes:
+    """A digest that does not compress."""
+    return sha256(b"%d" % number).digest()[:16]
+
+
+def _healthy(turns: int) -> list[Report]:
+    """A conversation with a signed thinking block in each turn, all of it sent back each time."""
+    reports = []
+    for turn in range(turns):
+        rows = []
+        for earlier in range(turn):
+            for artifact, number in ((SEAL, 2 * earlier + 1), (TEXT, 2 * earlier + 2)):
+                rows.append(
+                    finding(
+                        artifact=artifact,
+                        digest_in=noise(number),
+                        digest_out=noise(number),
+                        returned=f"messages.{2 * earlier + 1}.content.0",
+                        first=earlier == turn - 1,
+                    )
+                )
+        reports.append(
+            report(
+                *rows,
+                received=(Receipt(SEAL, noise(2 * turn + 1), 700, "content.0"),),
+                received_types=("thinking", "text", "tool_use"),
+                returned_types=("thinking", "text", "tool_use", "tool_result") * turn,
+                stop="tool_use",
+                prefix=digest(77),
+                provider_verdict=ProviderVerdict.ACCEPTED,
+            )
+        )
+    return reports
+
+
+def test_a_healthy_conversation_of_100_turns_adds_at_most_64_kib() -> None:
+    """Of values, and of what exporters send with gzip, ten spans at a time; no span grows."""
+    spans = [attributes(given) for given in _healthy(100)]
+    values = sum(
+        len(str(item))
+        for span in spans
+        for value in span.values()
+        for item in (value if isinstance(value, list) else [value])
+    )
+    assert values <= 64 * 1024
+    batches = [json.dumps(spans[at : at + 10]).encode() for at in range(0, 100, 10)]
+    assert sum(len(gzip.compress(batch)) for batch in batches) <= 64 * 1024
+    assert len(json.dumps(spans[99])) <= len(json.dumps(spans[10])) + 100
+
+
+def test_the_sdk_takes_every_value_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    seen = bench.call(report(finding(Fate.DROPPED, Verdict.BREAKS), finding(first=True)))
+    assert seen["otel_sealed.returned.fates"] == ("dropped", "intact")
+    assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
