@@ -96,7 +96,9 @@ class Carrier:
     `payload`: keys of the visible content, a weak anchor; `shadows`: keys of readable stand-ins of
     the seal; `children`: keys that hold nested carriers; `keys`: further keys that are known and
     not compared; `envelope`: the artifact name for gained keys, empty where nobody minds;
-    `paired`: must stand with the next item of its response.
+    `paired`: must stand with the next item of its response; `orphan`: its artifact name when it
+    stands without the item it came with. For tool pairs: `label`, `arguments`, `result` and
+    `failed` are the keys of the tool's name, its arguments, its result and an error flag.
     """
 
     type: str
@@ -111,6 +113,10 @@ class Carrier:
     envelope: str = ""
     paired: bool = False
     orphan: str = ""
+    label: str = ""
+    arguments: str = ""
+    result: str = ""
+    failed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,13 +77,17 @@ def _of_finding(place: Place, finding: Finding) -> set[Trait]:
 
 
 def judge(finding: Finding, dialect: Dialect) -> Finding:
-    """`finding` with verdict and rule id. Its traits must be complete."""
+    """`finding` with verdict and rule id. Its traits must be complete.
+
+    A preview rule is shown with its id but does not accuse: it gives `unverifiable` at most.
+    """
     rule = _rule_for(finding, dialect)
     if rule is None:
         return replace(finding, verdict=Verdict.OK, rule="")
+    accuses = rule.preview and rule.verdict.violates
     return replace(
         finding,
-        verdict=rule.verdict,
+        verdict=Verdict.UNVERIFIABLE if accuses else rule.verdict,
         rule=rule.id,
         disputed=rule.disputed,
         preview=rule.preview,

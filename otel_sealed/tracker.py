@@ -21,6 +21,8 @@ from otel_sealed.align.prefix import full_prefixes, shared, told
 from otel_sealed.align.surroundings import surroundings
 from otel_sealed.contract import Dialect, Exchange, Place, RawAnswer
 from otel_sealed.digest import Digest, canonical
+from otel_sealed.disputes import Disputes
+from otel_sealed.effects import Effects
 from otel_sealed.judge import circumstances, judge
 from otel_sealed.ledger.locate import Ledger, locate
 from otel_sealed.ledger.memory import MemoryLedger
@@ -37,6 +39,7 @@ from otel_sealed.model import (
     Report,
     Role,
     State,
+    ToolReceipt,
     Trait,
     Turn,
 )
@@ -44,9 +47,12 @@ from otel_sealed.overlay import Said, overlay, provider_says, refused
 from otel_sealed.providers import dialects
 from otel_sealed.providers.vendors import KNOWN_VENDORS, resolve
 from otel_sealed.wire import Reader, Search, Sent, as_json, as_payloads
+from otel_sealed.wire.drift import drift
 from otel_sealed.wire.parse import Unread
+from otel_sealed.wire.receipts import receipts
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}")
+_BETA = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:\d{1,5})?")
 
 
@@ -62,6 +68,8 @@ class Tracker:
         """`key`: at least 16 secret bytes that key every digest. `ledger` replaces the memory."""
         self.digest = Digest(key)
         self.ledger: Ledger = MemoryLedger(max_turns) if ledger is None else ledger
+        self.disputes = Disputes()
+        self.effects = Effects(self.digest)
         self._counter = count()
         self._tools = {api: _Tools(d, self.digest) for api, d in dialects().items()}
 
@@ -120,6 +128,8 @@ class _Observation:
     def __init__(self, tracker: Tracker, tools: _Tools, exchange: Exchange) -> None:
         self.digest = tracker.digest
         self.ledger = tracker.ledger
+        self.disputes = tracker.disputes
+        self.effects = tracker.effects
         self.tools = tools
         self.dialect = tools.dialect
         self.exchange = exchange
@@ -180,7 +190,7 @@ class _Observation:
             host=_clean(_HOST, host),
             account=self.digest.name(exchange.account) if exchange.account else b"",
             model=model,
-            betas=tuple(vocab.word(b.replace("-", "_")) for b in exchange.betas[:16]),
+            betas=tuple(_clean(_BETA, beta) for beta in exchange.betas[:16]),
             operation=vocab.word(exchange.operation) if exchange.operation else "",
             transport=vocab.word(exchange.transport) if exchange.transport else "",
             reference=kind,
@@ -198,6 +208,7 @@ class _Observation:
         turn = self._record()
         said = provider_says(self.exchange, self.answer, self.digest)
         findings = overlay(findings, self.outcomes, said)
+        self.disputes.learn(self.dialect.name, findings)
         return self._assemble(turn, findings, said)
 
     def _judged(self, sent: Sent) -> list[Finding]:
@@ -251,7 +262,8 @@ class _Observation:
             traits.add(Trait.UNKNOWN_VENDOR)
         traits |= self._position(outcome)
         first = turn is None or turn.number == self.lineage.tip
-        return judge(replace(finding, traits=frozenset(traits), first=first), self.dialect)
+        judged = judge(replace(finding, traits=frozenset(traits), first=first), self.dialect)
+        return self.disputes.settle(self.dialect.name, judged)
 
     def _known_model(self, model: str) -> bool:
         return not model or self.dialect.models(model)
@@ -378,11 +390,21 @@ class _Observation:
             complete=self.answer.complete,
             usage=self.answer.usage,
             removals=said.removals,
+            drift=drift(self.answer.parts, self.dialect),
+            receipts=self._receipts(tip),
+            summary_size=sum(s.chars for b in (turn.blocks if turn else ()) for s in b.shadows),
             unread=tuple(dict.fromkeys(self.unread)),
             prefix=self.chain if self.sent is not None else b"",
             lookups_hit=self.lineage.hits,
             lookups_missed=self.lineage.misses,
         )
+
+    def _receipts(self, tip: Turn | None) -> tuple[ToolReceipt, ...]:
+        if self.sent is None:
+            return ()
+        turn = tip.exchange if tip is not None else -1
+        found = receipts(self.sent.body, self.dialect, self.digest)
+        return tuple(self.effects.on(replace(receipt, turn=turn)) for receipt in found)
 
     def _carry(self, seals: list[Finding]) -> Carry:
         if self.facts.reference:

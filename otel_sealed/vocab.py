@@ -181,7 +181,9 @@ REJECTION_CLASS = _define(
 )
 CARRY = _define("otel_sealed.carry", "string", "How the request brings earlier state.", Carry)
 KNOWN = _define(
-    "otel_sealed.known", "boolean", "Whether all that was sent had been seen coming in."
+    "otel_sealed.known",
+    "boolean",
+    "Set where every violation of the call is on the owner's list of known losses.",
 )
 RULES_VERSION = _define("otel_sealed.rules.version", "string", "Version of the rules judged by.")
 RECEIVED_COUNT = _define("otel_sealed.received.count", "int", "Artifacts in the response.")
@@ -245,6 +247,38 @@ RETURNED_RULES = _define(
 )
 RETURNED_CAUSES = _define(
     "otel_sealed.returned.causes", "string[]", "How each changed; left out if none.", Cause
+)
+SUMMARY = _define(
+    "otel_sealed.received.summary", "boolean", "Whether a readable stand-in came with the seals."
+)
+SUMMARY_SIZE = _define(
+    "otel_sealed.received.summary_size", "int", "Characters of readable stand-ins that came."
+)
+TOOL_NAMES = _define(
+    "otel_sealed.tools.names", "string[]", "Tools whose results go out for the first time."
+)
+TOOL_CALLS = _define(
+    "otel_sealed.tools.calls", "string[]", "Keyed digests of the ids of their calls."
+)
+TOOL_ARGUMENT_SIZES = _define(
+    "otel_sealed.tools.argument_sizes", "int[]", "Sizes of their arguments in bytes; -1 if unknown."
+)
+TOOL_RESULT_SIZES = _define(
+    "otel_sealed.tools.result_sizes", "int[]", "Sizes of their results in bytes."
+)
+TOOL_ERRORS = _define(
+    "otel_sealed.tools.errors",
+    "string[]",
+    "Whether each result is an error.",
+    ("true", "false", "unknown"),
+)
+TOOL_EFFECTS = _define(
+    "otel_sealed.tools.effects",
+    "string[]",
+    "Keyed digests of what the app said each did; left out if nothing was said.",
+)
+TOOL_EFFECT_SIZES = _define(
+    "otel_sealed.tools.effect_sizes", "int[]", "Their sizes in bytes; -1 if nothing was said."
 )
 
 # What only metrics and events carry.

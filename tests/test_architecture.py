@@ -96,7 +96,9 @@ ROOMS = {
     "judge": Room(floor=3),
     "overlay": Room(floor=3),
     "rulebook": Room(floor=3, siblings=names("judge")),
-    "tracker": Room(floor=3, siblings=names("judge overlay")),
+    "disputes": Room(floor=3, impure=names("threading")),
+    "effects": Room(floor=3, impure=names("threading")),
+    "tracker": Room(floor=3, siblings=names("judge overlay disputes effects")),
     # 4 emission
     "telemetry": Room(
         floor=4,
@@ -119,6 +121,10 @@ ROOMS = {
         floor=6,
         siblings=names("testing.strict"),
         outside=names("pytest pydantic opentelemetry"),
+    ),
+    # The hosts of the demo drive the real SDKs through the real instrumentation.
+    "testing.hosts": Room(
+        floor=6, siblings=names("testing.strict testing"), outside=names("opentelemetry") | SDKS
     ),
     # The strict provider judges raw bytes on its own: what it shared with us it could not catch.
     "testing.strict": Room(floor=6, alone=True),

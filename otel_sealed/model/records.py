@@ -236,6 +236,25 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolReceipt:
+    """One tool result on its way to the model: the pair, not the prose.
+
+    `name` is a vocabulary word, `call` the keyed digest of the call's id; sizes are bytes of JSON
+    or text, None where the pair's other half is not in the request; `failed` is None where the
+    wire has no such flag. `effect` is what the app said the tool did: a keyed digest and a size.
+    """
+
+    name: str
+    call: bytes
+    arguments_size: int | None
+    result_size: int
+    failed: bool | None = None
+    turn: int = -1
+    effect: bytes = b""
+    effect_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts of a response; None where the provider did not say."""
 
@@ -252,7 +271,9 @@ class Report:
 
     `verdict` is the worst of the findings, None when nothing sealed was involved.
     `received_types`/`returned_types` are the block types in order; `unread` names what of the
-    bodies could not be read (`request`, `response`, `event`, `depth`), never why in their words.
+    bodies could not be read (`request.json`, `response.depth`, …), never why in their words;
+    `drift` are sealed-looking keys no provider file describes, by name and size in characters;
+    `summary_size` counts the characters of readable stand-ins (summaries, thinking text) that came.
     """
 
     facts: Facts
@@ -275,7 +296,9 @@ class Report:
     usage: Usage = Usage()
     removals: tuple[Removal, ...] = ()
     unread: tuple[str, ...] = ()
-    drift: tuple[tuple[str, int], ...] = field(default=())
+    drift: tuple[tuple[str, int], ...] = ()
+    receipts: tuple[ToolReceipt, ...] = ()
+    summary_size: int = 0
     prefix: bytes = b""
     lookups_hit: int = 0
     lookups_missed: int = 0

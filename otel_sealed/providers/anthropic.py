@@ -70,10 +70,17 @@ _CARRIERS = (
     ),
     Carrier("text", Kind.TEXT, payload=("text",), children=("citations",)),
     *(
-        Carrier(name, Kind.CALL, ids=("id",), payload=("name", "input"))
+        Carrier(
+            name,
+            Kind.CALL,
+            ids=("id",),
+            payload=("name", "input"),
+            label="name",
+            arguments="input",
+        )
         for name in ("tool_use", "server_tool_use", "mcp_tool_use")
     ),
-    Carrier("tool_result", Kind.RESULT, ids=("tool_use_id",)),
+    Carrier("tool_result", Kind.RESULT, ids=("tool_use_id",), result="content", failed="is_error"),
     Carrier("mcp_tool_result", Kind.RESULT, ids=("tool_use_id",)),
     *(
         Carrier(name, Kind.RESULT, ids=("tool_use_id",), children=("content",))

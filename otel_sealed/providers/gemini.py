@@ -43,6 +43,8 @@ _CARRIERS = (
         fields=(_SIGNATURE,),
         ids=("functionCall.id", "function_call.id"),
         payload=("functionCall.name", "functionCall.args"),
+        label="functionCall.name",
+        arguments="functionCall.args",
     ),
     Carrier(
         "tool_call",
@@ -56,6 +58,9 @@ _CARRIERS = (
         "function_response",
         Kind.RESULT,
         ids=("functionResponse.id", "function_response.id"),
+        label="functionResponse.name",
+        result="functionResponse.response",
+        failed="functionResponse.response.error",
     ),
     Carrier("inline_data", Kind.MEDIA, fields=(_SIGNATURE,)),
     Carrier("file_data", Kind.MEDIA, fields=(_SIGNATURE,)),

@@ -99,6 +99,8 @@ _CARRIERS = (
             server_id="id",
             payload=payload,
             orphan=f"openai.{name}",
+            label="name",
+            arguments=payload[-1] if payload else "",
         )
         for name, payload in (
             ("function_call", ("name", "arguments")),
@@ -114,7 +116,10 @@ _CARRIERS = (
             ("image_generation_call", ()),
         )
     ),
-    *(Carrier(name, Kind.RESULT, ids=("call_id",)) for name in sorted(_TOOL_OUTPUTS)),
+    *(
+        Carrier(name, Kind.RESULT, ids=("call_id",), result="output")
+        for name in sorted(_TOOL_OUTPUTS)
+    ),
     Carrier("output_text", Kind.TEXT, payload=("text",)),
     Carrier("input_text", Kind.TEXT, payload=("text",)),
     Carrier("item_reference", Kind.MARKER, ids=("id",)),

@@ -77,7 +77,8 @@ def public_digest(
 
 def row_of(finding: Finding, conversation: bytes, rekey: Rekey) -> Row:
     """The row of one finding."""
-    sent = finding.returned is not None
+    # A carrier may stand there without its seal: what was sent is told by the digest alone.
+    sent = bool(finding.digest_out) or (finding.returned is not None and not finding.digest_in)
     digest = finding.digest_out if sent else finding.digest_in
     # What stands in a seal's place may be text, whose digest says more than a seal's does.
     readable = sent and (finding.fate is Fate.SUBSTITUTED or finding.cause in _TEXTUAL)
@@ -85,7 +86,7 @@ def row_of(finding: Finding, conversation: bytes, rekey: Rekey) -> Row:
         artifact=vocab.word(finding.artifact),
         digest=public_digest(finding.artifact, digest, conversation, rekey, readable=readable),
         size=finding.size_out if sent and finding.size_out is not None else -1,
-        position=vocab.path(finding.returned),
+        position=vocab.path(finding.returned) if sent else "",
         fate=finding.fate,
         verdict=finding.verdict,
         rule=vocab.rule_id(finding.rule),
@@ -112,7 +113,7 @@ def span_attributes(
     if findings:
         attributes[vocab.FINDINGS] = findings
     attributes |= _received(report, rekey) | _returned(listed) | _rest(report, rows, listed, rekey)
-    attributes |= _types(report, quiet=not loud)
+    attributes |= _types(report, quiet=not loud) | _tools(report, rekey)
     attributes[vocab.FACTS] = facts_of(report, rekey)
     return {name: value for name, value in attributes.items() if value not in ("", [])}
 
@@ -129,11 +130,12 @@ def _scalars(
     scalars[vocab.VIOLATIONS_COUNT] = sum(row.verdict.violates for row in rows)
     scalars[vocab.CONVERSATION_KEY] = report.conversation.hex()
     scalars[vocab.CARRY] = report.carry.value
-    if rows:
-        scalars[vocab.KNOWN] = all(row.fate is not Fate.UNKNOWN for row in rows)
     scalars[vocab.RECEIVED_COUNT] = len(report.received)
     scalars[vocab.RETURNED_COUNT] = report.returned
     scalars[vocab.EXPECTED_COUNT] = report.expected
+    if report.summary_size:
+        scalars[vocab.SUMMARY] = True
+        scalars[vocab.SUMMARY_SIZE] = report.summary_size
     scalars[vocab.RULES_VERSION] = rules_version
     scalars[vocab.HASH_ALGORITHM_KEY] = vocab.HASH_ALGORITHM
     scalars[vocab.HASH_KEY_ID] = key_id
@@ -208,6 +210,37 @@ def _types(report: Report, *, quiet: bool) -> dict[str, Value]:
         ],
         vocab.RETURNED_BLOCK_TYPES: [vocab.word(name) for name in report.returned_types[-newest:]],
     }
+
+
+def _tools(report: Report, rekey: Rekey) -> dict[str, Value]:
+    """The receipts of the tool results that go out; ids and effects under the sub-key only."""
+    receipts = report.receipts[: vocab.MAX_ROWS]
+    if not receipts:
+        return {}
+    key = report.conversation
+
+    def hidden(digest: bytes) -> str:
+        return rekey(key, digest).hex() if digest and key else ""
+
+    columns: dict[str, Value] = {
+        vocab.TOOL_NAMES: [receipt.name for receipt in receipts],
+        vocab.TOOL_CALLS: [hidden(receipt.call) for receipt in receipts],
+        vocab.TOOL_ARGUMENT_SIZES: [_known(receipt.arguments_size) for receipt in receipts],
+        vocab.TOOL_RESULT_SIZES: [receipt.result_size for receipt in receipts],
+        vocab.TOOL_ERRORS: [_flag(receipt.failed) for receipt in receipts],
+    }
+    if any(receipt.effect for receipt in receipts):
+        columns[vocab.TOOL_EFFECTS] = [hidden(receipt.effect) for receipt in receipts]
+        columns[vocab.TOOL_EFFECT_SIZES] = [_known(receipt.effect_size) for receipt in receipts]
+    return columns
+
+
+def _known(size: int | None) -> int:
+    return -1 if size is None else size
+
+
+def _flag(flag: bool | None) -> str:  # noqa: FBT001 - three states, read off a record
+    return "unknown" if flag is None else str(flag).lower()
 
 
 def facts_of(report: Report, rekey: Rekey) -> list[str]:

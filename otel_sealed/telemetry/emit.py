@@ -222,7 +222,7 @@ class Emitter:
             provider_verdict=said,
             rejection=finding.rejection or report.rejection,
             received_position=vocab.path(origin.path) if origin else "",
-            returned_position=row.position,
+            returned_position=vocab.path(finding.returned),
             received_size=finding.size_in,
             returned_size=finding.size_out,
             origin_trace=minted[:_TRACE_BYTES].hex(),

@@ -119,7 +119,7 @@ class Reader:
             return
         carriers = self._dialect.carriers
         for key in carrier.children:
-            for step, child in _children(_get(part, key), key):
+            for step, child in _children(lookup(part, key), key):
                 known = isinstance(child, dict) and self._dialect.type_of(child) in carriers
                 if known:
                     inner = f"{sub}.{step}" if sub else step
@@ -132,8 +132,8 @@ class Reader:
         fields = carrier.fields if carrier else self._sealed_looking(part)
         carrier = carrier or _UNKNOWN
         payload, chars = self._payload(part, carrier)
-        ids = [text for key in carrier.ids if isinstance(text := _get(part, key), str) and text]
-        server_id = _get(part, carrier.server_id) if carrier.server_id else None
+        ids = [text for key in carrier.ids if isinstance(text := lookup(part, key), str) and text]
+        server_id = lookup(part, carrier.server_id) if carrier.server_id else None
         return Block(
             type=name,
             kind=carrier.kind,
@@ -160,7 +160,7 @@ class Reader:
     def _value(self, part: dict[str, Any], field_: Field, *, windows: bool) -> Value:
         found: Any = _MISSING
         for key in (field_.key, *field_.aliases):
-            found = _get(part, key, _MISSING)
+            found = lookup(part, key, _MISSING)
             if found is not _MISSING:
                 break
         if found is _MISSING:
@@ -203,7 +203,7 @@ class Reader:
         if carrier.kind in (Kind.TEXT, Kind.REASONING, Kind.COMPACTION):
             text = "".join(_texts(part, carrier.payload)).strip()
             return (self._digest.text(text), len(text)) if text else (b"", 0)
-        values = [_parsed(_get(part, key)) for key in carrier.payload]
+        values = [_parsed(lookup(part, key)) for key in carrier.payload]
         if all(value is None for value in values):
             return b"", 0
         return self._digest.value(values), sum(len(str(v)) for v in values if isinstance(v, str))
@@ -246,7 +246,8 @@ def live_from(messages: tuple[Message, ...]) -> int:
     return 0
 
 
-def _get(part: Mapping[str, Any], dotted: str, default: Any = None) -> Any:
+def lookup(part: Mapping[str, Any], dotted: str, default: Any = None) -> Any:
+    """The value under a dotted key, `default` where the way is blocked."""
     found: Any = part
     for key in dotted.split("."):
         if not isinstance(found, dict) or key not in found:
@@ -266,7 +267,7 @@ def _children(value: Any, key: str) -> Iterator[tuple[str, Any]]:
 def _texts(part: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
     """The readable strings under `keys`: a string itself, or the `text` of each listed part."""
     for key in keys:
-        value = _get(part, key)
+        value = lookup(part, key)
         if isinstance(value, str):
             yield value
         elif isinstance(value, list):

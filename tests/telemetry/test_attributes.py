@@ -16,6 +16,7 @@ from otel_sealed.model import (
     Receipt,
     Rejection,
     Report,
+    ToolReceipt,
     Verdict,
 )
 from otel_sealed.telemetry.attributes import rekey_with, rows_of, span_attributes
@@ -51,6 +52,10 @@ def test_every_value_has_the_type_the_vocabulary_says() -> None:
         rejection=Rejection.SIGNATURE_INVALID,
         received_types=("thinking",),
         returned_types=("text", "thinking"),
+        summary_size=12,
+        receipts=(
+            ToolReceipt("look", digest(3), 11, 22, failed=True, effect=digest(4), effect_size=5),
+        ),
     )
     values = attributes(rich)
     for name, value in values.items():
@@ -60,7 +65,8 @@ def test_every_value_has_the_type_the_vocabulary_says() -> None:
             assert {type(item) for item in value} == {PYTHON[kind[:-2]]}
         else:
             assert type(value) is PYTHON[kind]
-    assert set(values) == set(vocab.SPAN_ATTRIBUTES)
+    # `known` needs an owner's list of known losses
+    assert set(values) == set(vocab.SPAN_ATTRIBUTES) - {"otel_sealed.known"}
 
 
 def test_a_dropped_seal_reads_in_any_backend() -> None:
@@ -77,6 +83,13 @@ def test_a_dropped_seal_reads_in_any_backend() -> None:
     assert values["otel_sealed.findings"] == ["dropped anthropic.redacted_thinking.data A2 breaks"]
     assert values["otel_sealed.verdict"] == "breaks"
     assert values["otel_sealed.violations.count"] == 1
+
+
+def test_a_carrier_without_its_seal_counts_as_not_sent() -> None:
+    lost = finding(Fate.DROPPED, Verdict.BREAKS, returned="contents.1.parts.0")
+    values = attributes(report(lost))
+    assert values["otel_sealed.returned.digests"] == [digest(1).hex()]
+    assert values["otel_sealed.returned.positions"] == [""]
 
 
 def test_what_was_not_sent_keeps_the_expected_digest_and_an_empty_position() -> None:
@@ -176,10 +189,29 @@ def test_a_call_with_nothing_sealed_has_no_verdict() -> None:
     assert values["otel_sealed.carry"] == "none"
 
 
-def test_known_is_false_when_something_was_never_seen_coming_in() -> None:
-    row = finding(Fate.UNKNOWN, Verdict.UNVERIFIABLE, received=None)
-    assert attributes(report(row))["otel_sealed.known"] is False
-    assert attributes(report(finding()))["otel_sealed.known"] is True
+def test_a_receipt_says_sizes_and_error_and_keeps_ids_under_the_conversations_key() -> None:
+    receipts = (
+        ToolReceipt("look", digest(3), 11, 22, failed=False),
+        ToolReceipt("find", b"", None, 4),
+    )
+    one = attributes(report(receipts=receipts))
+    two = attributes(report(receipts=receipts, conversation=b"\x22" * 16))
+    assert one["otel_sealed.tools.names"] == ["look", "find"]
+    assert one["otel_sealed.tools.argument_sizes"] == [11, -1]
+    assert one["otel_sealed.tools.result_sizes"] == [22, 4]
+    assert one["otel_sealed.tools.errors"] == ["false", "unknown"]
+    assert one["otel_sealed.tools.calls"][1] == ""
+    assert one["otel_sealed.tools.calls"][0] not in ("", digest(3).hex())
+    assert one["otel_sealed.tools.calls"] != two["otel_sealed.tools.calls"]
+    assert "otel_sealed.tools.effects" not in one
+
+
+def test_an_effect_the_app_told_stands_beside_its_call() -> None:
+    told = ToolReceipt("pay", digest(3), 11, 22, effect=digest(4), effect_size=9)
+    values = attributes(report(receipts=(told, ToolReceipt("look", digest(5), 1, 2))))
+    assert values["otel_sealed.tools.effect_sizes"] == [9, -1]
+    assert values["otel_sealed.tools.effects"][1] == ""
+    assert len(values["otel_sealed.tools.effects"][0]) == 32
 
 
 def test_facts_are_key_value_pairs() -> None:

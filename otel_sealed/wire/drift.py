@@ -1,0 +1,81 @@
+"""Drift: keys that look sealed and that no provider file describes, by name and size only.
+
+A new sealed field of a vendor shows up here before anybody edits a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from otel_sealed.contract import Dialect
+from otel_sealed.vocab import word
+
+_NAME = re.compile(
+    r"signature|encrypt|cipher|sealed|opaque|redacted|fingerprint|continuation", re.IGNORECASE
+)
+_LOOKS = re.compile(r"[A-Za-z0-9+/_-]{64,}={0,2}")
+_MIXED = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)")
+_MIN_NAMED = 16
+_MAX_DEPTH = 12
+_MAX_FOUND = 16
+_MAX_STRINGS = 5_000
+# what is known to be long and is not sealed: media, ids, readable tokens
+_PLAIN = frozenset({"data", "id", "url", "uri", "b64_json", "result", "image_url", "file_data"})
+
+
+def drift(parts: tuple[tuple[str, Any], ...], dialect: Dialect) -> tuple[tuple[str, int], ...]:
+    """(key, characters) of each undescribed sealed-looking value of a response, at most 16."""
+    found: dict[str, int] = {}
+    for count, (key, text, described) in enumerate(_strings(parts, dialect)):
+        if count >= _MAX_STRINGS or len(found) >= _MAX_FOUND:
+            break
+        if not described and _sealed_looking(key, text):
+            found.setdefault(word(_snake(key)), len(text))
+    return tuple(found.items())
+
+
+def _sealed_looking(key: str, text: str) -> bool:
+    if " " in text or "\n" in text:
+        return False
+    if _NAME.search(key):
+        return len(text) >= _MIN_NAMED
+    return key not in _PLAIN and _LOOKS.fullmatch(text) is not None and bool(_MIXED.match(text))
+
+
+def _strings(
+    parts: tuple[tuple[str, Any], ...], dialect: Dialect
+) -> Iterator[tuple[str, str, bool]]:
+    for _, part in parts:
+        yield from _walk(part, "", dialect, frozenset(), 0)
+
+
+def _walk(
+    value: Any, key: str, dialect: Dialect, described: frozenset[str], depth: int
+) -> Iterator[tuple[str, str, bool]]:
+    if depth > _MAX_DEPTH:
+        return
+    if isinstance(value, str):
+        yield key, value, key in described
+    elif isinstance(value, list):
+        for item in value:
+            yield from _walk(item, key, dialect, described, depth + 1)
+    elif isinstance(value, dict):
+        carrier = dialect.carriers.get(dialect.type_of(value))
+        inside = described
+        if carrier is not None:
+            inside = described | _described(carrier.type, dialect)
+        for name, child in value.items():
+            yield from _walk(child, str(name), dialect, inside, depth + 1)
+
+
+def _described(name: str, dialect: Dialect) -> frozenset[str]:
+    carrier = dialect.carriers[name]
+    keys = [key for f in carrier.fields for key in (f.key, *f.aliases)]
+    keys += [*carrier.ids, *carrier.payload, *carrier.shadows, carrier.arguments, carrier.result]
+    return frozenset(key.rsplit(".", 1)[-1] for key in keys if key) | carrier.keys
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
