@@ -232,8 +232,7 @@ class Dialect:
     """A provider file: all that the core knows of one wire dialect.
 
     `reference` gives kind and id of the state of the server's a request refers to (empty strings
-    when it refers to none); `readable` whether the requested model reads what a turn's model
-    minted; `models` whether the tables know a model; `tools_separate` whether tool results between
+    when it refers to none); `models` whether the tables know a model; `tools_separate` whether tool results between
     two messages of the model make them two steps; `sealed_keys` what looks sealed in a block of an
     unknown type.
     """
@@ -254,6 +253,5 @@ class Dialect:
     rules: tuple[Rule, ...]
     placeholders: tuple[str, ...] = ()
     models: Callable[[str], bool] = bool
-    readable: Callable[[Turn, Facts], bool] = lambda _turn, _facts: True
     tools_separate: bool = True
     sealed_keys: Mapping[str, str] = field(default_factory=dict)

@@ -12,7 +12,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from otel_sealed.contract import Dialect, Place, Rule
-from otel_sealed.model import Cause, Fate, Finding, Kind, Role, State, Trait, Verdict
+from otel_sealed.model import (
+    Cause,
+    Facts,
+    Fate,
+    Finding,
+    Kind,
+    Role,
+    State,
+    Trait,
+    Turn,
+    Verdict,
+)
+from otel_sealed.providers.families import Reads, reads
 
 OWN_RULES: tuple[Rule, ...] = (
     Rule(
@@ -28,8 +40,41 @@ OWN_RULES: tuple[Rule, ...] = (
         verdict=Verdict.UNVERIFIABLE,
         source="design §1; contract §8.15",
     ),
+    Rule(
+        "X5",
+        "a client that summarises by prompting leaves the compaction artifact it held behind",
+        fates=frozenset({Fate.DROPPED, Fate.SUBSTITUTED}),
+        verdict=Verdict.DEGRADES,
+        artifacts=("anthropic.compaction", "openai.compaction"),
+        when=frozenset({Trait.CLIENT_COMPACTION, Trait.SAME_CONVERSATION}),
+        source="D compaction guides; design §1 compaction",
+    ),
+    Rule(
+        "X5",
+        "a client that summarises by prompting leaves the reasoning of what it summarised behind",
+        fates=frozenset({Fate.DROPPED, Fate.SUBSTITUTED}),
+        verdict=Verdict.ALLOWED,
+        when=frozenset({Trait.CLIENT_COMPACTION}),
+        source="D keep-prefix-unchanged: a summary in place of turns",
+    ),
+    Rule(
+        "X6",
+        "a thinking budget under the minimum of 1,024: no thinking comes, and nothing sealed",
+        fates=frozenset({Fate.ABSENT_AT_SOURCE}),
+        verdict=Verdict.DEGRADES,
+        artifacts=("request.thinking",),
+        source="S thinking_config_enabled_param.py",
+    ),
+    Rule(
+        "X8",
+        "a turn cut short, or with reasoning between its blocks, is not carried to another model",
+        fates=frozenset({Fate.DROPPED}),
+        verdict=Verdict.ALLOWED,
+        when=frozenset({Trait.NOT_PROJECTABLE}),
+        source="seed articles: what qualifies for projection",
+    ),
 )
-_X1, _X2 = OWN_RULES
+_X1, _X2 = OWN_RULES[:2]
 
 
 def circumstances(place: Place, finding: Finding, dialect: Dialect) -> frozenset[Trait]:
@@ -45,8 +90,7 @@ def circumstances(place: Place, finding: Finding, dialect: Dialect) -> frozenset
             found.add(Trait.FOREIGN_TURN)
         if not turn.complete:
             found.add(Trait.TRUNCATED)
-        if not dialect.readable(turn, facts):
-            found.add(Trait.UNREADABLE_MODEL)
+        found |= _reader(turn, facts)
     if block is None or not block.sealed:
         found.add(Trait.NEVER_HELD)
     if block is not None and block.kind is Kind.TEXT and not block.payload_chars:
@@ -56,6 +100,32 @@ def circumstances(place: Place, finding: Finding, dialect: Dialect) -> frozenset
     if "drop_block" in facts.flags:
         found.add(Trait.DROPS_BLOCK)
     return frozenset(found | _of_finding(place, finding))
+
+
+def _reader(turn: Turn, facts: Facts) -> set[Trait]:
+    """What the model asked for makes of blocks that another model sealed."""
+    if turn.vendor != facts.vendor or not turn.model or not facts.model:
+        return set()
+    found = set()
+    known = reads(facts.vendor, facts.platform, turn.model, facts.model)
+    if known is Reads.DROPPED:
+        found.add(Trait.UNREADABLE_MODEL)
+    if known is Reads.REFUSED:
+        found.add(Trait.REFUSED_MODEL)
+    other = reads("", "", turn.model, facts.model) is not Reads.READ
+    if other and not _projectable(turn):
+        found.add(Trait.NOT_PROJECTABLE)
+    return found
+
+
+def _projectable(turn: Turn) -> bool:
+    """Only a whole turn that stopped by itself, its reasoning in front, goes to another model."""
+    kinds = [block.kind is Kind.REASONING for block in turn.blocks]
+    leading = kinds == sorted(kinds, reverse=True)
+    return turn.complete and leading and turn.stop in _WHOLE_STOPS
+
+
+_WHOLE_STOPS = frozenset({"", "end_turn", "tool_use", "stop_sequence", "stop", "completed"})
 
 
 def _of_finding(place: Place, finding: Finding) -> set[Trait]:
@@ -100,7 +170,7 @@ def _rule_for(finding: Finding, dialect: Dialect) -> Rule | None:
         return _X2
     if fate not in (Fate.FOREIGN, Fate.INTACT) and finding.traits & _UNKNOWNS:
         return _X1
-    for rule in dialect.rules:
+    for rule in (*OWN_RULES[2:], *dialect.rules):
         if _fits(rule, finding):
             return rule
     if fate in (Fate.INTACT, Fate.PREFIX_CHANGED, Fate.ISSUER_CHANGED):

@@ -24,7 +24,7 @@ from otel_sealed.digest import Digest, canonical
 from otel_sealed.disputes import Disputes
 from otel_sealed.effects import Effects
 from otel_sealed.judge import circumstances, judge
-from otel_sealed.ledger.locate import Ledger, locate
+from otel_sealed.ledger.locate import Ledger, locate, summarised
 from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.model import (
     Block,
@@ -33,6 +33,7 @@ from otel_sealed.model import (
     Fate,
     Finding,
     Head,
+    Kind,
     Lineage,
     Locus,
     Receipt,
@@ -134,6 +135,7 @@ class _Observation:
         self.dialect = tools.dialect
         self.exchange = exchange
         self.unread: list[str] = []
+        self.summarised = False
         self.lineage = Lineage()
         self.outcomes: list[Outcome] = []
         self.number = tracker.count() if exchange.number is None else exchange.number
@@ -221,6 +223,10 @@ class _Observation:
             reference=self.facts.reference_key,
         )
         search = Search(sent.body, self.dialect, self.digest)
+        if self.lineage.tip < 0:
+            told = summarised(self.ledger, search.told(), self.hint)
+            self.summarised = told is not None
+            self.lineage = told or self.lineage
         names = self.tools.names(self.facts.vendor)
         self.outcomes = align(self.lineage, sent.messages, names, search, self._vendor_of)
         self.outcomes += surroundings(
@@ -260,6 +266,10 @@ class _Observation:
             traits.add(Trait.UNKNOWN_MODEL)
         if self.facts.vendor not in KNOWN_VENDORS:
             traits.add(Trait.UNKNOWN_VENDOR)
+        if self.summarised:
+            traits.add(Trait.CLIENT_COMPACTION)
+            if self.hint:
+                traits.add(Trait.SAME_CONVERSATION)
         traits |= self._position(outcome)
         first = turn is None or turn.number == self.lineage.tip
         judged = judge(replace(finding, traits=frozenset(traits), first=first), self.dialect)
@@ -300,9 +310,23 @@ class _Observation:
         """Artifacts that were asked for and that a successful answer lacks."""
         if refused(self.exchange):
             return
-        for artifact in self.answer.missing:
+        missing = list(self.answer.missing)
+        reasoned = any(kind is Kind.REASONING for kind in self._kinds())
+        if "budget_below_minimum" in self.facts.flags and self.answer.parts and not reasoned:
+            missing.append("request.thinking")
+        for artifact in missing:
             row = Finding(artifact, Fate.ABSENT_AT_SOURCE, locus=Locus.SOURCE)
             yield judge(row, self.dialect)
+
+    def _kinds(self) -> Iterator[Kind]:
+        for _, part in self.answer.parts:
+            carrier = (
+                self.dialect.carriers.get(self.dialect.type_of(part))
+                if isinstance(part, dict)
+                else None
+            )
+            if carrier is not None:
+                yield carrier.kind
 
     # -- recording -----------------------------------------------------------------------------
 
@@ -311,7 +335,7 @@ class _Observation:
         if not answer.parts:
             return None
         blocks, joined, chars = self.tools.reader.answer(answer)
-        parent = self.lineage.tip
+        parent = -1 if self.summarised else self.lineage.tip
         if self.sent is None and self.hint:
             parent = self.ledger.last(self.hint)
         before = self.ledger.get(parent) if parent >= 0 else None

@@ -18,7 +18,7 @@ from otel_sealed.align.companions import companions, echoes, orphans
 from otel_sealed.align.pair import pair
 from otel_sealed.align.scene import Held, Names, Outcome, Placed, Scene, same_artifact
 from otel_sealed.align.seal import seal_row, sent_as
-from otel_sealed.align.whole import home, shape
+from otel_sealed.align.whole import closed_up, home, shape
 from otel_sealed.model import (
     Block,
     Cause,
@@ -58,10 +58,12 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
     pairs = pair(turn.blocks, scene.regions.get(turn.number, []))
     at = home(scene, turn, pairs)
     whole = shape(scene, turn, pairs)
+    touching = closed_up(turn, pairs)
     for index, block in enumerate(turn.blocks):
         placed = pairs.get(index)
         stands = placed[0][0] if placed else at
-        for row in _block(scene, turn, index, placed, whole):
+        joined = Fate.MERGED if index in touching else whole
+        for row in _block(scene, turn, index, placed, joined):
             dated = _received(scene, turn, block, row)
             yield Outcome(dated, turn, index, block, placed[1] if placed else None, stands)
     if turn.number not in scene.lineage.held and not scene.covered(turn, len(turn.blocks) - 1):

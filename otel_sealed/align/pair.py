@@ -19,7 +19,7 @@ def pair(received: Sequence[Block], region: Sequence[Placed]) -> dict[int, Place
     """Index in `received` to the sent block it became; blocks without counterpart are left out."""
     pairs: dict[int, Placed] = {}
     used: set[SlotAt] = set()
-    for same in (_same_id, _same_payload, _same_seal):
+    for same in (_same_id, _same_payload, _same_seal, _same_marker):
         for index, block in enumerate(received):
             if index in pairs:
                 continue
@@ -43,6 +43,10 @@ def _same_payload(block: Block, sent: Block) -> bool:
 def _same_seal(block: Block, sent: Block) -> bool:
     canons = {v.canon for v in block.values if v.role is Role.SEAL and v.state is State.PRESENT}
     return any(v.canon in canons for v in sent.values if v.state is State.PRESENT and v.canon)
+
+
+def _same_marker(block: Block, sent: Block) -> bool:
+    return block.kind is Kind.MARKER and block.type == sent.type and not block.values
 
 
 def _by_place(

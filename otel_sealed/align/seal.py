@@ -100,8 +100,8 @@ def _moved(
     shape: Fate | None,
 ) -> tuple[Fate, Cause | None]:
     """The fate of a seal whose bytes stand in a slot, by where that slot is."""
-    if shape is Fate.SPLIT:
-        return Fate.SPLIT, None
+    if shape in (Fate.MERGED, Fate.SPLIT):
+        return shape, None
     if here.value.artifact != value.artifact:
         return Fate.RETYPED, None
     if len(scene.seals[value.canon]) > scene.issued[value.canon]:

@@ -33,6 +33,19 @@ def shape(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Fate | None:
     return None
 
 
+def closed_up(turn: Turn, pairs: dict[int, Placed]) -> frozenset[int]:
+    """Indices of seals that now touch because the marker between their two runs is gone (A20)."""
+    touching: set[int] = set()
+    for marker, block in enumerate(turn.blocks):
+        if block.kind is not Kind.MARKER or block.sealed or marker in pairs:
+            continue
+        before = max((i for i in pairs if i < marker), default=-1)
+        after = min((i for i in pairs if i > marker), default=-1)
+        if before >= 0 and after >= 0 and all(turn.blocks[i].sealed for i in (before, after)):
+            touching |= {before, after}
+    return frozenset(touching)
+
+
 def text_merged(scene: Scene, turn: Turn, index: int, block: Block, here: Held) -> bool:
     """Whether the signed part now also holds the readable text of a neighbour."""
     if here.block.payload == block.payload or here.block.payload_chars <= block.payload_chars:

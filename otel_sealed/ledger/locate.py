@@ -10,7 +10,7 @@ unambiguous and long, or when the caller named the conversation. A tie is nobody
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from otel_sealed.model import Block, Kind, Lineage, Message, Role, SlotAt, Speaker, State, Turn
@@ -110,6 +110,20 @@ def locate(
         hits=poll.hits,
         misses=poll.misses,
     )
+
+
+def summarised(ledger: Ledger, told: Iterable[bytes], conversation: bytes) -> Lineage | None:
+    """The lineage of a request that tells an earlier answer instead of replaying its turns.
+
+    `told`: digests of what its texts may be made of. None when no recorded answer is among them.
+    """
+    for digest in told:
+        numbers = ledger.lookup(digest)
+        turns = [turn for turn in map(ledger.get, numbers) if turn is not None]
+        same = [t for t in turns if not conversation or t.conversation == conversation]
+        if same and same[-1].joined == digest:
+            return Lineage(turns=_line(ledger, same[-1].number), tip=same[-1].number)
+    return None
 
 
 def _poll_message(poll: _Poll, at: int, message: Message, chain: bytes) -> None:

@@ -29,12 +29,8 @@ _BINDING_ALWAYS = re.compile(r"claude-(fable|mythos)-5-2(-\d{8})?$")
 _KNOWN_MODEL = re.compile(r"claude-(\d|instant|opus|sonnet|haiku|fable|mythos)")
 # A16: blocks of these are tied to the account that minted them
 _ACCOUNT_BOUND = re.compile(r"claude-(sonnet|haiku)-5-5")
-# A15, contract §6: (producer, reader) pairs whose blocks are dropped with HTTP 200
-_UNREADABLE = (
-    (re.compile(r"claude-(fable|mythos)-5(-\d{8})?$"), re.compile(r"claude-(?!(fable|mythos)-5)")),
-    (re.compile(r"claude-fable-5-1"), re.compile(r"claude-opus-5")),
-    (re.compile(r"claude-(?!haiku-5-5)"), re.compile(r"claude-haiku-5-5")),
-)
+# the least budget_tokens the API takes for thinking (S thinking_config_enabled_param.py)
+_MIN_BUDGET = 1024
 
 _THINKING_KEYS = frozenset({"type"})
 _CARRIERS = (
@@ -307,6 +303,8 @@ def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
     binding = thinking.get("block_binding") if isinstance(thinking, dict) else None
     drops = isinstance(binding, dict) and binding.get("prefix_mismatch_behavior") == "drop_block"
     compaction = body.get("compaction")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    starved = kind == "enabled" and isinstance(budget, int) and budget < _MIN_BUDGET
     return Facts(
         dialect="anthropic",
         vendor="",
@@ -318,6 +316,7 @@ def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
                 ("drop_block", drops),
                 ("context_management", bool(body.get("context_management"))),
                 ("compaction", isinstance(compaction, dict)),
+                ("budget_below_minimum", starved),
             )
             if holds
         ),
@@ -384,13 +383,6 @@ def _compaction_traits(place: Place) -> set[Trait]:
     return found
 
 
-def _readable(turn: Turn, facts: Facts) -> bool:
-    """Whether the requested model reads blocks of the model that minted them (A15)."""
-    if not turn.model or not facts.model or turn.model == facts.model:
-        return True
-    return not any(p.search(turn.model) and r.search(facts.model) for p, r in _UNREADABLE)
-
-
 DIALECT = Dialect(
     name="anthropic",
     api=Api.MESSAGES,
@@ -407,7 +399,6 @@ DIALECT = Dialect(
     traits=_traits,
     rules=RULES,
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
-    readable=_readable,
     sealed_keys={
         "signature": "signature",
         "encrypted_content": "encrypted_content",

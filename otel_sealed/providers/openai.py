@@ -287,6 +287,7 @@ def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
                 ("include", asked),
                 ("context_management", bool(body.get("context_management"))),
                 ("truncation", body.get("truncation") == "auto"),
+                ("background_without_store", body.get("background") is True and store is False),
             )
             if holds
         ),

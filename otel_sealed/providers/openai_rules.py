@@ -54,6 +54,23 @@ RULES: tuple[Rule, ...] = (
         source="I hermes-agent#32617, PR 33156; copilot-api#378",
     ),
     rule(
+        "O12",
+        "on this platform a blob is bound to the model that made it",
+        {F.INTACT},
+        V.BREAKS,
+        artifacts=("openai.reasoning.encrypted_content", "openai.compaction.encrypted_content"),
+        when={T.REFUSED_MODEL},
+        source="I litellm#41793, PR 41785",
+    ),
+    rule(
+        "O12",
+        "a blob this model cannot decrypt is rightly left behind",
+        _GONE,
+        V.ALLOWED,
+        when={T.REFUSED_MODEL},
+        source="I litellm#41793",
+    ),
+    rule(
         "O8",
         "a reasoning item without its seal cannot be resolved by id with store off",
         {F.NOT_REQUESTED, F.UNSEALED},

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 from otel_sealed import digest as d
@@ -23,6 +24,9 @@ _MAX_DEPTH = 40
 _MIN_SHADOW = 12
 _MAX_GAP = 65_536
 _MAX_SIZES = 16
+_MIN_SUMMARY = 80
+_MAX_SUMMARIES = 4
+_MAX_EDGES = 4
 _STARTS = re.compile(r"[\n>`:\"'(\[ ]+")
 _TAGGED = re.compile(r"<[^<>]{1,80}>\s*(.*?)\s*</[^<>]{1,80}>", re.DOTALL)
 _FENCED = re.compile(r"```[^\n`]{0,40}\n?(.*?)```", re.DOTALL)
@@ -116,6 +120,17 @@ class Search:
             if self._is(text, shadows) or (close and self.holds(text, shadows)):
                 return path
         return None
+
+    def told(self) -> Iterator[bytes]:
+        """Digests of what the first long texts of the request may be made of.
+
+        A client that summarises puts an earlier answer there, mostly with words around it: in tags,
+        behind a heading, before a request to go on.
+        """
+        long = (text for _, spot, text in self._all() if spot is Spot.TEXT)
+        for text in islice((t for t in long if len(t) >= _MIN_SUMMARY), _MAX_SUMMARIES):
+            for form in dict.fromkeys(_summaries(text.strip())):
+                yield self._text(form)
 
     def _is(self, text: str, shadows: tuple[Shadow, ...]) -> bool:
         for form in _unwrapped(text):
@@ -294,6 +309,17 @@ def _unwrapped(text: str) -> Iterator[str]:
     for pattern in (_TAGGED, _FENCED):
         for found in pattern.finditer(text[:_MAX_GAP]):
             yield found.group(1).strip()
+
+
+def _summaries(text: str) -> Iterator[str]:
+    """`text`, what is in its tags, and what is left without its first or last few paragraphs."""
+    yield from _unwrapped(text)
+    for mark in ("\n\n", "\n", ": "):
+        pieces = text.split(mark)
+        for drop in range(1, min(_MAX_EDGES, len(pieces))):
+            yield mark.join(pieces[drop:]).strip()
+            yield mark.join(pieces[:-drop]).strip()
+            yield mark.join(pieces[drop:-1]).strip()
 
 
 def _pieces(run: str) -> Iterator[str]:

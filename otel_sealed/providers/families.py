@@ -1,0 +1,98 @@
+"""Which model reads what another one sealed, by platform: a small table with sources.
+
+What no row names is unknown and accuses nobody: the provider reports it where it matters. Rows are
+tried from top to bottom. Contract §6; checked 2026-11-29.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reads(StrEnum):
+    """What becomes of a block sent to another model than the one that sealed it."""
+
+    READ = "read"
+    DROPPED = "dropped"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A row: regular expressions of producer and reader, an optional platform, what happens."""
+
+    vendor: str
+    producer: str
+    reader: str
+    reads: Reads
+    source: str
+    platform: str = ""
+
+
+PAIRS: tuple[Pair, ...] = (
+    Pair(
+        "openai",
+        r"",
+        r"",
+        Reads.REFUSED,
+        "I litellm#41793, PR 41785: bound to account and model",
+        platform="bedrock",
+    ),
+    Pair("openai", r"gpt-5\.6", r"gpt-5\.6", Reads.READ, "seed 001: Sol to Luna, one probe"),
+    Pair(
+        "anthropic",
+        r"claude-(fable|mythos)-5(-\d{8})?$",
+        r"claude-(?!(fable|mythos)-5(-\d{8})?$)",
+        Reads.DROPPED,
+        "D anthropics/skills model-migration.md: lower input_tokens",
+    ),
+    Pair(
+        "anthropic",
+        r"claude-opus-5(-\d{8})?$",
+        r"claude-fable-5-1",
+        Reads.READ,
+        "D preserved-thinking",
+    ),
+    Pair(
+        "anthropic",
+        r"claude-opus-5-5",
+        r"claude-fable-5-1",
+        Reads.READ,
+        "D preserved-thinking: on the Claude API only",
+        platform="anthropic",
+    ),
+    Pair(
+        "anthropic",
+        r"claude-fable-5-1",
+        r"claude-opus-5(-5)?(-\d{8})?$",
+        Reads.DROPPED,
+        "D preserved-thinking",
+    ),
+    Pair("anthropic", r"claude-haiku-5-5", r"claude-", Reads.READ, "D AWS page: account-bound"),
+    Pair("anthropic", r"claude-", r"claude-haiku-5-5", Reads.DROPPED, "D AWS page"),
+)
+
+
+def reads(vendor: str, platform: str, producer: str, reader: str) -> Reads:
+    """Whether `reader` reads what `producer` sealed on a platform; `read` for one and the same."""
+    if not producer or not reader or _base(producer) == _base(reader):
+        return Reads.READ
+    for pair in PAIRS:
+        if (
+            pair.vendor == vendor
+            and pair.platform in ("", platform)
+            and re.search(pair.producer, producer)
+            and re.search(pair.reader, reader)
+        ):
+            return pair.reads
+    return Reads.UNKNOWN
+
+
+def _base(model: str) -> str:
+    """A model without the date of its snapshot, its region prefix and its version suffix."""
+    name = model.rsplit("/", 1)[-1]
+    name = re.sub(r"^([a-z]{2,6}\.)?(anthropic|openai|google)\.", "", name)
+    return re.sub(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|-latest|-v\d+:\d+|@\d{8})+$", "", name)
