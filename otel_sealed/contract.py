@@ -50,7 +50,8 @@ class Exchange:
     `events` the streamed payloads in order (parsed JSON) or the raw bytes of an SSE stream, and
     where present the truth of what came. `complete` is False when the stream was cut. `account` is
     a stand-in for the credential, never the credential. `conversation` narrows the search for
-    earlier turns; None means: find them by content alone. `origin` is trace id + span id
+    earlier turns; None means: find them by content alone. `continues`: the caller knows that each
+    exchange of the conversation continues the one before (a transcript). `origin` is trace id + span id
     (24 bytes) of the call, or empty. `number` is the caller's own 0-based count of exchanges; None:
     the tracker counts.
     """
@@ -64,6 +65,7 @@ class Exchange:
     betas: tuple[str, ...] = ()
     transport: str | None = None
     conversation: str | None = field(default=None, repr=False)
+    continues: bool = False
     request: Any = field(default=None, repr=False)
     response: Any = field(default=None, repr=False)
     events: Any = field(default=None, repr=False)

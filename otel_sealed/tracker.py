@@ -10,6 +10,7 @@ transcript, a test and a proxy all run this same code. The only state is the led
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -72,7 +73,9 @@ class Tracker:
         self.disputes = Disputes()
         self.effects = Effects(self.digest)
         self._counter = count()
-        self._tools = {api: _Tools(d, self.digest) for api, d in dialects().items()}
+        known = dialects()
+        dummies = tuple(text for d in known.values() for text in d.placeholders)
+        self._tools = {api: _Tools(d, self.digest, dummies) for api, d in known.items()}
 
     def count(self) -> int:
         """The next exchange number, for doors that do not count themselves."""
@@ -93,7 +96,8 @@ class Tracker:
 class _Tools:
     """What the tracker needs of one dialect, prepared once."""
 
-    def __init__(self, dialect: Dialect, digest: Digest) -> None:
+    def __init__(self, dialect: Dialect, digest: Digest, dummies: tuple[str, ...]) -> None:
+        """`dummies`: the documented dummies of every dialect; hosts put them on any wire (A18)."""
         self.dialect = dialect
         self.reader = Reader(dialect, digest)
         carriers = dialect.carriers.values()
@@ -105,9 +109,7 @@ class _Tools:
             f.artifact for c in carriers for f in c.fields if f.role is Role.SEAL
         )
         self.placeholders = frozenset(
-            digest.blob(form)
-            for text in dialect.placeholders
-            for form in {canonical(text), text.encode()}
+            digest.blob(form) for text in dummies for form in {canonical(text), text.encode()}
         )
 
     def names(self, vendor: str) -> Names:
@@ -220,6 +222,7 @@ class _Observation:
             sent.messages,
             chains,
             conversation=self.hint,
+            continues=self.exchange.continues,
             reference=self.facts.reference_key,
         )
         search = Search(sent.body, self.dialect, self.digest)
@@ -232,6 +235,10 @@ class _Observation:
         self.outcomes += surroundings(
             self.facts, sent.head, sent.messages, self.lineage, self.outcomes, self.tools.seals
         )
+        here = [o.turn.number for o in self.outcomes if o.turn and o.finding.digest_out]
+        self.first_sent = min(here, default=sys.maxsize)
+        self.last_sent = max(here, default=-1)
+        self.compacted = any(o.finding.fate is Fate.SUPERSEDED for o in self.outcomes)
         return [self._judge(sent, outcome) for outcome in self.outcomes]
 
     def _chains(self, sent: Sent) -> tuple[bytes, ...]:
@@ -284,16 +291,14 @@ class _Observation:
         if turn is None:
             return set()
         found = set()
-        here = {o.turn.number for o in self.outcomes if o.turn and o.finding.digest_out}
-        earlier = any(n < turn.number for n in here)
-        later = any(n > turn.number for n in here)
+        earlier, later = self.first_sent < turn.number, turn.number < self.last_sent
         if not earlier:
             found.add(Trait.FRONT)
         if earlier and later:
             found.add(Trait.GAP)
         if turn.number == self.lineage.tip:
             found.add(Trait.LAST_TURN)
-        if any(o.finding.fate is Fate.SUPERSEDED for o in self.outcomes):
+        if self.compacted:
             found.add(Trait.AFTER_COMPACTION)
         return found
 

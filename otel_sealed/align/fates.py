@@ -66,6 +66,7 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
         for row in _block(scene, turn, index, placed, joined):
             dated = _received(scene, turn, block, row)
             yield Outcome(dated, turn, index, block, placed[1] if placed else None, stands)
+    yield from _made_up(scene, turn, pairs)
     if turn.number not in scene.lineage.held and not scene.covered(turn, len(turn.blocks) - 1):
         for row, index in orphans(turn, pairs, scene):
             slot, sent = pairs[index]
@@ -114,6 +115,31 @@ def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Ite
     elif block.kind is Kind.REASONING:
         cut = values[0].state is State.EMPTY or not turn.complete
         yield replace(row, fate=Fate.UNSEALED if cut else Fate.NOT_REQUESTED)
+
+
+def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Outcome]:
+    """Sealed blocks amid a turn that came in whole and brought no such thing."""
+    if not pairs or not turn.complete or turn.number in scene.lineage.held:
+        return
+    slots = sorted(slot for slot, _ in pairs.values())
+    full = {at for at, _ in slots if len(scene.messages[at].blocks) > 1}
+    taken = set(slots)
+    for slot, sent in scene.regions.get(turn.number, []):
+        amid = slot[0] in full or slots[0] < slot < slots[-1]
+        if slot in taken or not amid or not sent.values:
+            continue
+        for value in sent.seals():
+            known = value.canon in scene.issued or scene.vendor_of(value.canon)
+            present = value.state is State.PRESENT
+            if (slot, value.artifact) in scene.explained or known:
+                continue
+            if not present and sent.kind is not Kind.REASONING:
+                continue
+            scene.explained.add((slot, value.artifact))
+            row = Finding(value.artifact, Fate.FABRICATED, locus=Locus.PROCESS)
+            cause = Cause.PLACEHOLDER if value.canon in scene.names.placeholders else None
+            row = replace(sent_as(row, value, scene.path(slot)), cause=cause)
+            yield Outcome(row, turn, 0, None, sent, slot[0])
 
 
 def _unexplained(scene: Scene) -> Iterator[Outcome]:

@@ -102,6 +102,7 @@ class Scene:
         self.carries = self._latest_compaction(present=True)
         self.newest = self._latest_compaction(present=False)
         self._strays: Mapping[bytes, Stray] | None = None
+        self._places: dict[str, SlotAt] | None = None
 
     def block(self, slot: SlotAt) -> Block:
         """The block at a place."""
@@ -113,6 +114,20 @@ class Scene:
         sub = message.blocks[slot[1]].sub
         head = f"{self.names.root}.{message.index}"
         return f"{head}.{sub}" if sub else head
+
+    def slot_at(self, path: str) -> SlotAt | None:
+        """The place whose block holds the value at a dotted path."""
+        if self._places is None:
+            self._places = {
+                self.path((at, index)): (at, index)
+                for at, message in enumerate(self.messages)
+                for index in range(len(message.blocks))
+            }
+        while path:
+            if path in self._places:
+                return self._places[path]
+            path = path.rpartition(".")[0]
+        return None
 
     def sealed(self) -> Iterator[Held]:
         """Every sealed value of the request in order of its places."""

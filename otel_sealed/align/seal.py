@@ -158,7 +158,7 @@ def _changed(
         return replace(row, fate=Fate.FOREIGN, cause=Cause.REPLACED), True
     if scene.probe.joined_seals(path, artifact, scene.wanted()) > 1:
         return replace(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS), True
-    if cut_up(scene, slot, value):
+    if cut_up(scene, turn, slot, value):
         return replace(row, fate=Fate.SPLIT), True
     binary = artifact in scene.names.binary
     sample = scene.probe.sample(path, artifact, value.size, binary=binary)
@@ -171,12 +171,17 @@ def _changed(
 def _astray(scene: Scene, row: Finding, turn: Turn, stray: Stray) -> Finding:
     """The bytes stand somewhere that is no slot for them."""
     row = replace(row, returned=stray.path)
+    slot = scene.slot_at(stray.path) if stray.spot is Spot.SLOT else None
+    if slot is not None:
+        scene.explained.update((slot, held.artifact) for held in scene.block(slot).seals())
     cause = _SPOT_CAUSES.get(stray.spot, Cause.WRONG_SLOT)
     if scene.foreign(turn):
         encoded = Cause.DOUBLE_ENCODED if stray.depth else None
         return replace(row, fate=Fate.FOREIGN, cause=cause if stray.spot is Spot.ID else encoded)
     if stray.depth and stray.spot is Spot.SLOT:
         return replace(row, fate=Fate.MODIFIED, cause=Cause.DOUBLE_ENCODED)
+    if stray.part and stray.spot is Spot.SLOT:  # glued to another seal, in that one's slot
+        return replace(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS)
     return replace(row, fate=Fate.MISPLACED, cause=cause)
 
 

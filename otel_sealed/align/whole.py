@@ -50,18 +50,19 @@ def text_merged(scene: Scene, turn: Turn, index: int, block: Block, here: Held) 
     """Whether the signed part now also holds the readable text of a neighbour."""
     if here.block.payload == block.payload or here.block.payload_chars <= block.payload_chars:
         return False
-    neighbours = tuple(
-        Shadow(b.payload, b.payload_chars)
-        for i, b in enumerate(turn.blocks)
-        if i != index and b.payload and b.kind in (Kind.TEXT, Kind.REASONING)
-    )
-    if not neighbours:
-        return False
     path = scene.path(here.slot)
+    spoken = [
+        i for i, b in enumerate(turn.blocks) if b.payload and b.kind in (Kind.TEXT, Kind.REASONING)
+    ]
+    texts = tuple(Shadow(turn.blocks[i].payload, turn.blocks[i].payload_chars) for i in spoken)
+    used = [spoken[i] for i in scene.probe.composed(path, texts)]
+    if used and (index in used or not block.payload):
+        return used != [index]
+    others = tuple(text for i, text in zip(spoken, texts, strict=True) if i != index)
     own = Shadow(block.payload, block.payload_chars)
     if block.payload and not scene.probe.holds_at(path, (own,)):
         return False
-    return bool(scene.probe.holds_at(path, neighbours))
+    return bool(scene.probe.holds_at(path, others))
 
 
 def swallowed(scene: Scene, turn: Turn, block: Block) -> bool:
@@ -78,7 +79,13 @@ def swallowed(scene: Scene, turn: Turn, block: Block) -> bool:
     )
 
 
-def cut_up(scene: Scene, slot: SlotAt, value: Value) -> bool:
+def cut_up(scene: Scene, turn: Turn, slot: SlotAt, value: Value) -> bool:
+    """Whether the sealed slots of a turn from `slot` on hold one seal in pieces."""
+    later = [place for place, _ in scene.regions.get(turn.number, []) if place > slot]
+    return any(_pieces(scene, start, value) for start in (slot, *later[:_MAX_PIECES]))
+
+
+def _pieces(scene: Scene, slot: SlotAt, value: Value) -> bool:
     """Whether a slot and the sealed slots right behind it hold one seal in pieces."""
     places: list[SlotAt] = []
     size = 0
@@ -91,7 +98,7 @@ def cut_up(scene: Scene, slot: SlotAt, value: Value) -> bool:
         if size >= value.size:
             break
     named = tuple((scene.path(place), value.artifact) for place in places)
-    if len(places) == 1 or scene.probe.joined_slots(named) != value.canon:
+    if len(places) <= 1 or scene.probe.joined_slots(named) != value.canon:
         return False
     scene.explained.update((place, value.artifact) for place in places)
     return True

@@ -81,18 +81,23 @@ def locate(
     chains: tuple[bytes, ...],
     *,
     conversation: bytes = b"",
+    continues: bool = False,
     reference: bytes = b"",
 ) -> Lineage:
-    """The lineage of a request. `chains[i]` is the rolling digest of all messages before `i`."""
+    """The lineage of a request. `chains[i]` is the rolling digest of all messages before `i`.
+
+    `continues`: where nothing is found, the request follows the last turn of `conversation`.
+    """
     poll = _Poll(ledger, conversation)
     for at, message in enumerate(messages):
         _poll_message(poll, at, message, chains[at])
     held = _line(ledger, max(poll.look(reference), default=-1)) if reference else ()
     tip = _tip(poll)
-    if tip < 0 and conversation and any(m.speaker is Speaker.MODEL for m in messages):
-        tip = ledger.last(conversation)
     if tip < 0 and held:
         tip = held[-1].number
+    spoken = continues or any(m.speaker is Speaker.MODEL for m in messages)
+    if tip < 0 and conversation and spoken and not reference:
+        tip = ledger.last(conversation)
     tip = _behind(ledger, tip)
     line = {turn.number: turn for turn in (*held, *_line(ledger, tip))}
     for number in sorted(poll.strong - line.keys()):

@@ -24,6 +24,7 @@ _MAX_DEPTH = 40
 _MIN_SHADOW = 12
 _MAX_GAP = 65_536
 _MAX_SIZES = 16
+_MAX_WELDED = 16
 _MIN_SUMMARY = 80
 _MAX_SUMMARIES = 4
 _MAX_EDGES = 4
@@ -45,11 +46,15 @@ class Spot(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """A sealed value found outside its slot. `depth`: times it was encoded over."""
+    """A sealed value found outside its slot.
+
+    `depth`: times it was encoded over; `part`: it is only a part of what stands there.
+    """
 
     path: str
     spot: Spot
     depth: int
+    part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +106,9 @@ class Search:
         for path, spot, text in self._all():
             if not missing or self._hashes <= 0:
                 break
-            for canon, depth in self._candidates(text, missing):
+            for canon, depth, part in self._candidates(text, missing):
                 if canon in missing:
-                    found[canon] = Stray(path, spot, depth)
+                    found[canon] = Stray(path, spot, depth, part)
                     del missing[canon]
         return found
 
@@ -210,6 +215,27 @@ class Search:
         """Those of `shadows` that the readable text of the block at `path` holds."""
         return self.holds(self.text(path), shadows)
 
+    def composed(self, path: str, pieces: tuple[Shadow, ...]) -> tuple[int, ...]:
+        """Indices of the consecutive `pieces` that the text of a block is made of, end to end.
+
+        White space between them does not count. Empty when it is made of anything else.
+        """
+        text = self.text(path).strip()
+        for first in range(len(pieces)):
+            used: list[int] = []
+            at = 0
+            for index in range(first, len(pieces)):
+                end = at + pieces[index].chars
+                if end > len(text) or self._text(text[at:end]) != pieces[index].digest:
+                    break
+                used.append(index)
+                at = end
+                while at < len(text) and text[at].isspace():
+                    at += 1
+            if used and at >= len(text):
+                return tuple(used)
+        return ()
+
     def holds(self, text: str, shadows: tuple[Shadow, ...]) -> tuple[Shadow, ...]:
         """Those of `shadows` that start behind a boundary of `text` (tag, fence, line, space)."""
         bare = text.strip()
@@ -231,23 +257,39 @@ class Search:
             if at + size <= len(text) and self._hashes > 0
         )
 
-    def _candidates(self, text: str, missing: Mapping[bytes, int]) -> Iterator[tuple[bytes, int]]:
+    def _candidates(
+        self, text: str, missing: Mapping[bytes, int]
+    ) -> Iterator[tuple[bytes, int, bool]]:
+        """(digest, depth, part) of every piece of `text` that may be a wanted seal."""
         if len(text) < d.SIZE:
             return
         if " " not in text and "\n" not in text:
             for depth, layer in enumerate(d.layers(text)):
                 self._hashes -= 1
-                yield self._digest.blob(layer), depth
+                yield self._digest.blob(layer), depth, False
         sizes = {size for n in missing.values() for size in _spellings(n)}
         for run in d.runs(text):
             if run != text:
-                yield self._canon(run), 0
+                yield self._canon(run), 0, True
             for piece in _pieces(run):
-                yield self._canon(piece), 0
-            for size in sizes if len(sizes) <= _MAX_SIZES else ():
-                if size < len(run) and self._hashes > 0:
-                    yield self._canon(run[:size]), 0
-                    yield self._canon(run[-size:]), 0
+                yield self._canon(piece), 0, True
+            if len(sizes) <= _MAX_SIZES:
+                yield from ((canon, 0, True) for canon in self._chain(run, sizes))
+
+    def _chain(self, run: str, sizes: set[int]) -> Iterator[bytes]:
+        """Digests of the pieces of a run that several values may have been set into."""
+        for size in sizes:
+            if size < len(run) and self._hashes > 0:
+                yield self._canon(run[:size])
+                yield self._canon(run[-size:])
+        edges = {0}
+        for _ in range(_MAX_WELDED):
+            edges = {edge + size for edge in edges for size in sizes if edge + size < len(run)}
+            for edge, size in ((e, n) for e in edges for n in sizes):
+                if edge + size <= len(run) and self._hashes > 0:
+                    yield self._canon(run[edge : edge + size])
+            if not edges or len(edges) > _MAX_SIZES:
+                return
 
     def _all(self) -> list[tuple[str, Spot, str]]:
         if self._strings is None:
