@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from otel_sealed.instrument import instrument, uninstrument
+    from otel_sealed.instrument import effect, instrument, uninstrument
     from otel_sealed.model import Fate, Verdict
     from otel_sealed.telemetry.processor import SealedSpanProcessor
     from otel_sealed.telemetry.settings import Settings
@@ -25,6 +25,7 @@ __all__ = [
     "Tracker",
     "Verdict",
     "__version__",
+    "effect",
     "inspect",
     "instrument",
     "uninstrument",
@@ -36,6 +37,7 @@ _HOMES = {
     "Settings": "otel_sealed.telemetry.settings",
     "Tracker": "otel_sealed.tracker",
     "Verdict": "otel_sealed.model",
+    "effect": "otel_sealed.instrument",
     "inspect": "otel_sealed.inspection",
     "uninstrument": "otel_sealed.instrument",
 }

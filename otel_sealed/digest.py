@@ -22,6 +22,7 @@ _WINDOWS = 8
 _WINDOW_BYTES = 4
 _MIN_WINDOW = 16
 _MIN_BLOB = 16
+_MAX_BITS = 4096  # Python refuses to write much longer integers as decimals
 _URLSAFE = str.maketrans("-_", "+/")
 _ALPHABET = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
@@ -84,7 +85,8 @@ def runs(text: str) -> list[str]:
 def plain(value: Any, depth: int = 64) -> Any:
     """`value` without nulls and cache markers, integral floats as integers: what JSON means.
 
-    Below `depth` levels a constant stands for the rest; nothing that deep is a provider's.
+    Below `depth` levels a constant stands for the rest; nothing that deep is a provider's. Parsed
+    bodies may hold what JSON cannot: bytes count by their content, anything else by its type.
     """
     if depth <= 0:
         return "…"
@@ -96,9 +98,13 @@ def plain(value: Any, depth: int = 64) -> Any:
         }
     if isinstance(value, list):
         return [plain(v, depth - 1) for v in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return hex(value)
+    if value is None or isinstance(value, (str, int)):
+        return value
+    return value.hex() if isinstance(value, bytes) else type(value).__name__
 
 
 class Digest:

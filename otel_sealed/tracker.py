@@ -68,6 +68,7 @@ class Tracker:
         self, key: bytes, *, max_turns: int = 20_000, ledger: Ledger | None = None
     ) -> None:
         """`key`: at least 16 secret bytes that key every digest. `ledger` replaces the memory."""
+        self.key = key
         self.digest = Digest(key)
         self.ledger: Ledger = MemoryLedger(max_turns) if ledger is None else ledger
         self.disputes = Disputes()

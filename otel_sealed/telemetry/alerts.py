@@ -152,6 +152,8 @@ class AlertRoom:
             counts = new or source == CALL_SITE
             told = self._throttle.tick(kind) if counts else None
             callbacks = tuple(self._callbacks)
+        if _shared is self:
+            callbacks += tuple(_listeners)
         if new:
             for callback in callbacks:
                 self._shield.run("callback", callback, alert)
@@ -172,6 +174,30 @@ class AlertRoom:
 
 
 _INFERRED: Final = "*"
+_shared: AlertRoom | None = None
+_listeners: list[Callback] = []
+
+
+def share(room: AlertRoom | None) -> None:
+    """Make `room` the one of this process, which processors without a room of their own feed."""
+    global _shared  # noqa: PLW0603 - one room a process is the point of it
+    _shared = room
+
+
+def listen(callback: Callback) -> Callable[[], None]:
+    """Call `callback` with every new alert of the process's room, whichever it is at the time."""
+    _listeners.append(callback)
+
+    def cancel() -> None:
+        if callback in _listeners:
+            _listeners.remove(callback)
+
+    return cancel
+
+
+def shared() -> AlertRoom | None:
+    """The room of this process, if something is instrumented."""
+    return _shared
 
 
 # ----------------------------------------------------------------------------- the line to read

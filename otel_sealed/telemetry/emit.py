@@ -141,12 +141,13 @@ class Emitter:
         span: Span | None,
         *,
         owned: bool,
-        duration_s: float = 0.0,
+        check_s: float = 0.0,
         error_type: str | None = None,
     ) -> None:
         """Tell all of one call. `span` is ours (`owned`) or somebody's, recording or not.
 
-        `error_type` is the error of the call itself, for a span of our own.
+        `check_s`: seconds it took to read and judge the exchange. `error_type` is the error of the
+        call itself, for a span of our own.
         """
         rows = self._shield.run("emit.rows", shapes.rows_of, report, self._rekey)
         if rows is None:
@@ -160,7 +161,7 @@ class Emitter:
             self._metrics.call,
             report,
             provider,
-            duration_s=duration_s,
+            check_s=check_s,
             context=context,
         )
         self._shield.run("emit.alerts", self._alert, report, rows, provider, context)

@@ -118,7 +118,7 @@ class Metrics:
             self._counters[vocab.LEAKS.name].add(0, {vocab.PLACE: place})
 
     def call(
-        self, report: Report, provider: str, *, duration_s: float, context: Context | None = None
+        self, report: Report, provider: str, *, check_s: float, context: Context | None = None
     ) -> None:
         """Count one call and all its findings. `context` links exemplars to its span."""
         provider = names.metric_provider(provider)
@@ -138,7 +138,7 @@ class Metrics:
             self._add(vocab.REJECTIONS, labels, 1, context)
         self._findings(report, who, context)
         self._lookups(report, provider)
-        self._duration.record(duration_s, {vocab.PROVIDER: provider}, context)
+        self._duration.record(check_s, {vocab.PROVIDER: provider}, context)
 
     def _findings(self, report: Report, who: Labels, context: Context | None) -> None:
         checks = Counter((f.artifact, f.fate, f.verdict) for f in report.findings)

@@ -26,12 +26,12 @@ from opentelemetry.sdk.trace import SpanProcessor
 
 from otel_sealed import vocab
 from otel_sealed.model import Confidence, Fate, ProviderVerdict, Rejection, Verdict
-from otel_sealed.telemetry.alerts import SPANS, Alert, AlertRoom, log_line
+from otel_sealed.telemetry.alerts import SPANS, Alert, AlertRoom, listen, log_line, shared
 from otel_sealed.telemetry.events import EventLog
 from otel_sealed.telemetry.shield import Shield
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from enum import StrEnum
 
     from opentelemetry.context import Context
@@ -83,7 +83,10 @@ class _Row:
 
 
 class SealedSpanProcessor(SpanProcessor):
-    """Feeds the alert room from ended spans; makes a room of its own if given none.
+    """Feeds the alert room from ended spans.
+
+    Without a room it feeds that of the process, so that a call that `instrument()` saw alerts
+    once; where nothing is instrumented it has a room of its own.
 
     Never raises: an exception out of a processor would reach the application, and keep the span
     from every later processor.
@@ -99,12 +102,21 @@ class SealedSpanProcessor(SpanProcessor):
         strict: bool = False,
     ) -> None:
         self._shield = Shield(on_error or _nobody, strict=strict)
-        self._room = room or _own_room(self._shield)
-        for callback in callbacks:
-            self._room.subscribe(callback)
+        self._given = room
+        self._own = room or _own_room(self._shield)
+        self._cancels = [cancel for cb in callbacks for cancel in self._subscribe(cb)]
         self._max = max_conversations
         self._memories: OrderedDict[str, _Memory] = OrderedDict()
         self._lock = Lock()
+
+    def _subscribe(self, callback: Callback) -> list[Callable[[], None]]:
+        own = self._own.subscribe(callback)
+        return [own] if self._given else [own, listen(callback)]
+
+    def shutdown(self) -> None:
+        """Let go of the callbacks."""
+        for cancel in self._cancels:
+            cancel()
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Nothing: what matters is known when a span has ended."""
@@ -124,7 +136,8 @@ class SealedSpanProcessor(SpanProcessor):
             found = _compare(memory, rows)
             _remember(memory, attributes)
         for row, inferred in found:
-            self._room.tell(_alert(span, attributes, conversation, row, inferred), source=SPANS)
+            alert = _alert(span, attributes, conversation, row, inferred)
+            (self._given or shared() or self._own).tell(alert, source=SPANS)
 
     def _memory(self, conversation: str) -> _Memory:
         memory = self._memories.pop(conversation, None) or _Memory()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 _DONE = "[DONE]"
+MAX_BODY = 64 * 1024 * 1024
+"""Longest body that is read, in bytes or characters. A longer one is named `size` in `unread`."""
 
 
 class Unread(Exception):  # noqa: N818 - a state of the body, not a fault of ours
@@ -20,9 +23,11 @@ class Unread(Exception):  # noqa: N818 - a state of the body, not a fault of our
 def as_json(body: Any) -> Any:
     """Parsed JSON of a raw body; parsed bodies pass through.
 
-    Raises Unread with reason `encoding`, `depth` or `json`; the original error is not chained,
+    Raises Unread with reason `size`, `encoding`, `depth` or `json`; the original error is not chained,
     since `json.JSONDecodeError` holds the whole body.
     """
+    if isinstance(body, (bytes, bytearray, memoryview, str)) and len(body) > MAX_BODY:
+        raise Unread("size")
     if isinstance(body, (bytes, bytearray, memoryview)):
         try:
             body = bytes(body).decode("utf-8", "surrogatepass")
@@ -45,6 +50,8 @@ def as_payloads(events: Any) -> tuple[list[Any], int]:
     """
     if isinstance(events, (bytes, bytearray, memoryview, str)):
         return _server_sent(events)
+    if not isinstance(events, Iterable):
+        return [], 1
     payloads = []
     lost = 0
     for event in events:

@@ -96,7 +96,7 @@ def test_one_set_attributes_and_nothing_else_on_a_foreign_span(
     calls: list[str] = []
     for name in ("set_attribute", "set_attributes", "add_event", "set_status", "update_name"):
         monkeypatch.setattr(span, name, lambda *_, name=name: calls.append(name))
-    bench.emitter.emit(FULL, span, owned=False, duration_s=0.1)
+    bench.emitter.emit(FULL, span, owned=False, check_s=0.1)
     assert calls == ["set_attributes"]
 
 

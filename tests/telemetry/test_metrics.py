@@ -157,7 +157,7 @@ def test_a_process_never_makes_more_than_500_series() -> None:
                 ),
             ),
             f"v{number}",
-            duration_s=0.1,
+            check_s=0.1,
         )
         metrics.internal_error(f"place{number}", "KeyError")
     data = reader.get_metrics_data()

@@ -1,0 +1,230 @@
+"""Bodies as they crossed the wire: kept while they pass, made readable once the call is over."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import importlib
+import json
+import re
+import zlib
+from typing import Any, Final
+
+from otel_sealed.instrument.guard import internal_error
+
+CAP: Final = 32 * 1024 * 1024
+"""Most bytes of one streamed body that are kept; of a longer one none are, and that is counted."""
+
+_TERMINAL = re.compile(
+    rb"^(?:event: ?(?:message_stop|response\.(?:completed|incomplete|failed))\r?$"
+    rb"|data: ?\[DONE\]"
+    rb'|data: ?\{"type": ?"(?:message_stop|response\.(?:completed|incomplete|failed))")',
+    re.MULTILINE,
+)
+_GEMINI_TERMINAL = re.compile(r'"finishReason":\s*"')
+_BLANK = re.compile(rb"\r?\n\r?\n")
+_LONGEST_MARK = 128
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+
+
+class Kept:
+    """What has passed of one streamed body: bytes of an HTTP body, or payloads of an SDK stream.
+
+    Written by the reader of the stream alone, without a lock; `over` may be asked by another
+    thread, under the lock of its call.
+    """
+
+    __slots__ = (
+        "_carry",
+        "_marked",
+        "_scanned",
+        "chunks",
+        "encoding",
+        "ended",
+        "full",
+        "size",
+        "whole",
+    )
+
+    def __init__(self, encoding: str = "") -> None:
+        """`encoding` is the content-encoding of an HTTP body."""
+        self.encoding = encoding
+        self.chunks: list[Any] = []
+        self.size = 0
+        self.full = False
+        self.ended = False
+        self.whole = False
+        self._scanned = 0
+        self._carry = b""
+        self._marked = False
+
+    def keep(self, chunk: Any) -> None:
+        """Remember a chunk that passes; nothing but a reference and a length."""
+        if self.full:
+            return
+        self.size += len(chunk)
+        if self.size > CAP:
+            self.full = True
+            self.chunks.clear()
+            internal_error("exchange.body", "BodyTooLarge")
+            return
+        self.chunks.append(chunk)
+
+    def release(self) -> None:
+        """Let go of everything, and keep nothing of what may still pass."""
+        self.full = True
+        self.chunks.clear()
+        self._carry = b""
+
+    def over(self) -> bool:
+        """Whether the provider's closing event has passed, whoever reads on or does not."""
+        if self._marked and not self._carry:
+            return True
+        count = len(self.chunks)
+        fresh = self.chunks[self._scanned : count]
+        self._scanned = count
+        if fresh and not isinstance(fresh[0], bytes):
+            return self._payloads_over(fresh)
+        return self.encoding in ("", "identity") and self._bytes_over(b"".join(fresh))
+
+    def _payloads_over(self, fresh: list[Any]) -> bool:
+        self._marked = self._marked or any(_closes(payload) for payload in fresh)
+        return self._marked
+
+    def _bytes_over(self, fresh: bytes) -> bool:
+        data = self._carry + fresh
+        if not self._marked:
+            mark = _TERMINAL.search(data)
+            if mark is None:
+                self._carry = data[data.rfind(b"\n") + 1 :][:_LONGEST_MARK]
+                return False
+            self._marked = True
+            data = data[mark.end() :]
+        if _BLANK.search(data):
+            self._carry = b""
+            return True
+        self._carry = data[-3:] or b"\0"
+        return False
+
+
+def _closes(payload: Any) -> bool:
+    if isinstance(payload, str):
+        return _GEMINI_TERMINAL.search(payload) is not None
+    candidates = payload.get("candidates") if isinstance(payload, dict) else None
+    if not isinstance(candidates, list):
+        return False
+    return any(isinstance(c, dict) and c.get("finishReason") for c in candidates)
+
+
+def decoded(data: bytes, encoding: str) -> bytes | None:
+    """`data` without its content-encoding, a cut body as far as it goes; None if unreadable."""
+    for name in reversed([part.strip().lower() for part in encoding.split(",")]):
+        if name in ("", "identity"):
+            continue
+        try:
+            data = _DECODERS[name](data)
+        except (KeyError, ImportError):
+            internal_error("exchange.body", "UnknownEncoding")
+            return None
+        except (zlib.error, ValueError, OSError):
+            return None
+    return data
+
+
+def _gzip(data: bytes) -> bytes:
+    out = []
+    while data:
+        inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
+        out.append(inflater.decompress(data))
+        data = inflater.unused_data
+    return b"".join(out)
+
+
+def _deflate(data: bytes) -> bytes:
+    try:
+        return zlib.decompressobj().decompress(data)
+    except zlib.error:
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data)
+
+
+def _brotli(data: bytes) -> bytes:
+    try:
+        brotli: Any = importlib.import_module("brotli")
+    except ImportError:
+        brotli = importlib.import_module("brotlicffi")
+    try:
+        decoder = brotli.Decompressor()
+        feed = getattr(decoder, "process", None) or decoder.decompress
+        result: bytes = feed(data)
+    except brotli.error as error:
+        raise ValueError from error
+    return result
+
+
+def _zstd(data: bytes) -> bytes:
+    # the standard library's since 3.14, the same for older Pythons, and the one httpx 0.x uses
+    for name in ("compression.zstd", "backports.zstd", "zstandard"):
+        with contextlib.suppress(ImportError):
+            zstd: Any = importlib.import_module(name)
+            break
+    else:
+        raise ImportError("zstd")
+    decoder = zstd.ZstdDecompressor()
+    if hasattr(decoder, "decompressobj"):
+        decoder = decoder.decompressobj()
+    try:
+        result: bytes = decoder.decompress(data)
+    except zstd.ZstdError as error:
+        raise ValueError from error
+    return result
+
+
+_DECODERS: Final = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
+    "br": _brotli,
+    "zstd": _zstd,
+}
+
+
+def is_events(data: bytes) -> bool:
+    """Whether a body is an event stream; JSON never starts like one."""
+    return data[:64].lstrip().startswith((b"event:", b"data:", b":", b"id:", b"retry:"))
+
+
+def aws_events(data: bytes) -> list[Any]:
+    """The JSON events inside an `application/vnd.amazon.eventstream` body, cut frames left out.
+
+    Frame: total length, headers length, prelude CRC (4 bytes each, big-endian), headers, payload,
+    CRC; the payload of a chunk is `{"bytes": base64 of the event}`.
+    """
+    events: list[Any] = []
+    at = 0
+    while at + 16 <= len(data):
+        total = int.from_bytes(data[at : at + 4])
+        head = int.from_bytes(data[at + 4 : at + 8])
+        if total < head + 16 or at + total > len(data):
+            break
+        try:
+            frame = json.loads(data[at + 12 + head : at + total - 4])
+            events.append(json.loads(base64.b64decode(frame["bytes"])))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            pass  # an exception frame, or one without an event
+        at += total
+    return events
+
+
+def payloads(chunks: list[Any]) -> Any:
+    """Streamed payloads as the tracker takes them: parsed ones as they are, texts as an SSE stream.
+
+    Texts among parsed ones are parsed, too, unless they cannot be.
+    """
+    if all(isinstance(chunk, str) for chunk in chunks):
+        lines = (c.encode("utf-8", "surrogatepass").replace(b"\n", b"\ndata: ") for c in chunks)
+        return b"".join(b"data: " + line + b"\n\n" for line in lines)
+    parsed = []
+    for chunk in chunks:
+        with contextlib.suppress(ValueError, RecursionError):
+            parsed.append(json.loads(chunk) if isinstance(chunk, str) else chunk)
+    return parsed

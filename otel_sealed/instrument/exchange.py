@@ -1,0 +1,288 @@
+"""One logical call from its first attempt to the end of its reply: gathered, then observed once.
+
+Theory of operation. Before the request's bytes are sent a `Call` collects references and reads the
+current span; nothing is parsed, hashed or started. While the reply passes it keeps references to
+its bytes. When the call is over it is *settled*, exactly once, by whichever comes first:
+
+* a whole reply: the SDK's request method returns or raises;
+* a stream: its body is read to the end, closed, fails, or is dropped;
+* a claimed span of another tracer (`span.py`) is about to end;
+* a later call of this process is settled, and this stream already brought its closing event:
+  what came in is recorded before what goes out is judged, even if the reader never read on.
+
+To settle is: choose the span, `tracker.observe`, `emitter.emit`, end the span if it is ours.
+
+Locking: `_lock` is held while a call is settled, so that a span's real `end` waits for what is
+being written on it. It is re-entrant, and no two calls' locks are ever held together.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanKind
+
+from otel_sealed.instrument import finalizing
+from otel_sealed.instrument.body import Kept, aws_events, decoded, is_events, payloads
+from otel_sealed.instrument.guard import shield
+from otel_sealed.instrument.runtime import Kind, Runtime, Sent
+from otel_sealed.instrument.span import Claim, claim, place
+from otel_sealed.vocab import model_name
+from otel_sealed.wire import Exchange
+
+if TYPE_CHECKING:
+    pass
+
+
+class Call:
+    """One logical call, retries included. Used by the thread or task that makes it."""
+
+    def __init__(self, runtime: Runtime, kind: Kind, model: str = "") -> None:
+        """`model` is what the caller asked for, as far as known without reading the body."""
+        self._runtime = runtime
+        self._kind = kind
+        self._model = model
+        self._started_ns = time.time_ns()
+        self._started = time.perf_counter()
+        self._duration_s: float | None = None
+        self._lock = threading.RLock()
+        self._settled = False
+        self._returned = False
+        self._sent: Sent | None = None
+        self._claim: Claim | None = None
+        self._active: Span | None = None
+        self._context = otel_context.get_current()
+        self._status: int | None = None
+        self._content_type = ""
+        self._body: Any = None
+        self._kept: Kept | None = None
+        self._error: str | None = None
+
+    # ------------------------------------------------------------------------- what is gathered
+
+    def sending(self, sent: Sent) -> None:
+        """An attempt is about to be sent; the last one counts."""
+        self._sent = sent
+        self._status = self._body = self._kept = None
+        if self._claim is None:
+            self._active = trace.get_current_span()
+            self._claim = claim(self, self._active)
+            self._context = otel_context.get_current()
+
+    def attempted(self, sent: Sent) -> None:
+        """The attempt that was answered, where it is not the one that was built."""
+        self._sent = sent
+
+    def answered(self, status: int | None, body: Any, content_type: str = "") -> None:
+        """A reply is there as a whole; the last one counts."""
+        self._status, self._body, self._content_type = status, body, content_type
+        self._kept = None
+
+    def streaming(self, status: int | None, kept: Kept, content_type: str = "") -> None:
+        """A reply is there whose body is still to be read, into `kept`; the last one counts."""
+        self._status, self._kept, self._content_type = status, kept, content_type
+        self._body = None
+
+    # ---------------------------------------------------------------------------- how it is over
+
+    def body_over(self, kept: Kept, *, whole: bool, error: BaseException | None = None) -> None:
+        """The body kept in `kept` was read to its end (`whole`), closed, or failed."""
+        if kept.ended:
+            return
+        kept.ended, kept.whole = True, whole
+        if error is not None and kept is self._kept:
+            self._error = _name(error)
+        if kept is self._kept and self._returned:
+            self.settle()
+
+    def returned(self) -> None:
+        """The SDK's request method returned to its caller."""
+        self._returned = True
+        if self._sent is None:
+            self._discard()
+        elif self._kept is None or self._kept.ended:
+            self.settle()
+        else:
+            self._runtime.opened(self)
+
+    def failed(self, error: BaseException) -> None:
+        """The SDK's request method raised; nothing of `error` but its type is kept."""
+        self._returned = True
+        self._error = _name(error)
+        if self._sent is None:
+            self._discard()
+        else:
+            self.settle()
+
+    def span_ending(self, claim: Claim) -> None:
+        """The claimed span is about to end.
+
+        A native span ends with its call, so the call is settled. Any other may end before its
+        stream is read (a `with` block around the call alone); then the span is left to itself,
+        and the call gets one of its own, below it, when it is over.
+        """
+        over = self._kept is None or self._kept.ended or self._kept_over()
+        replied = self._status is not None or self._error is not None
+        if finalizing.running() or not (claim.native or (over and replied)):
+            self._claim = None
+            self._context = trace.set_span_in_context(claim.span, self._context)
+        self._finish_time()
+        if self._claim is not None:
+            self.settle()
+
+    def settle_if_over(self) -> None:
+        """Settle a stream whose closing event has passed."""
+        if self._kept_over():
+            with self._lock:
+                self._finish_time()
+                self._settle()
+
+    def settle(self) -> None:
+        """Observe and emit, once. What finalizers find to settle waits for a safe point."""
+        self._finish_time()
+        if finalizing.running():
+            finalizing.later(self._settle)
+            return
+        with shield("exchange.settle_finished"):
+            self._runtime.settle_finished()
+        self._settle()
+        finalizing.catch_up()
+
+    def __del__(self) -> None:
+        with shield("exchange.dropped"):
+            if not self._settled and self._sent is not None:
+                self.settle()
+
+    # ------------------------------------------------------------------------------- settlement
+
+    def _settle(self) -> None:
+        with self._lock:
+            if self._settled:
+                return
+            self._settled = True
+            try:
+                with shield("exchange.observe"):
+                    self._observe()
+            finally:
+                with shield("exchange.release"):
+                    self._discard()
+
+    def _observe(self) -> None:
+        span, owned = self._span()
+        try:
+            began = time.perf_counter()
+            report = self._runtime.tracker.observe(self._exchange(span))
+            self._runtime.emitter.emit(
+                report,
+                span,
+                owned=owned,
+                check_s=time.perf_counter() - began,
+                error_type=self._error,
+            )
+        finally:
+            if owned:
+                span.end(self._started_ns + int((self._duration_s or 0.0) * 1e9))
+
+    def _span(self) -> tuple[Span, bool]:
+        """The claimed span, while it records, or one of our own that began with the call."""
+        if self._claim is not None and self._claim.span.is_recording():
+            return self._claim.span, False
+        sent = self._sent
+        model = self._model or (sent.model() if sent else None) or ""
+        attributes = self._runtime.emitter.start_attributes(
+            operation=self._kind.name,
+            provider=self._kind.provider,
+            model=model,
+            host=sent.host() if sent else "",
+            port=sent.port() if sent else None,
+        )
+        span = self._runtime.tracer.start_span(
+            f"{self._kind.name} {model_name(model)}".rstrip(),
+            context=self._context,
+            kind=SpanKind.CLIENT,
+            attributes=attributes,
+            start_time=self._started_ns,
+        )
+        return span, True
+
+    def _exchange(self, span: Span) -> Exchange:
+        sent = self._sent
+        if sent is None:
+            raise RuntimeError("nothing was sent")
+        credential = sent.credential()
+        response, events, complete = self._reply()
+        return Exchange(
+            api=self._kind.api,
+            provider=self._kind.provider,
+            operation=self._kind.operation,
+            model=sent.model(),
+            host=sent.host() or None,
+            conversation=self._conversation(),
+            account=self._runtime.account(credential) if credential else None,
+            betas=sent.betas(),
+            request=sent.body(),
+            response=response,
+            events=events,
+            status=self._status,
+            complete=complete,
+            origin=place(span),
+        )
+
+    def _conversation(self) -> str | None:
+        """The conversation that the active span names, if it names one."""
+        attributes = getattr(self._active, "attributes", None) or {}
+        named = attributes.get(self._runtime.conversation_attribute)
+        return named if isinstance(named, str) and named else None
+
+    def _reply(self) -> tuple[Any, Any, bool]:
+        """(response, events, complete); what cannot be read is left out and never complete."""
+        kept = self._kept
+        if kept is None:
+            if isinstance(self._body, bytes) and is_events(self._body):
+                return None, self._body, True
+            return self._body, None, self._status is not None
+        if kept.full:
+            return None, None, False
+        complete = kept.whole or kept.over()
+        if kept.chunks and not isinstance(kept.chunks[0], bytes):
+            return None, payloads(kept.chunks), complete
+        data = decoded(b"".join(kept.chunks), kept.encoding)
+        if data is None:
+            return None, None, False
+        if "eventstream" in self._content_type:
+            return None, aws_events(data), complete
+        if is_events(data) or "event-stream" in self._content_type:
+            return None, data, complete
+        return data or None, None, complete
+
+    # -------------------------------------------------------------------------------- odds, ends
+
+    def _kept_over(self) -> bool:
+        with self._lock:
+            return not self._settled and self._kept is not None and self._kept.over()
+
+    def _finish_time(self) -> None:
+        if self._duration_s is None:
+            self._duration_s = time.perf_counter() - self._started
+
+    def _discard(self) -> None:
+        """Let go of everything that holds content or other people's objects."""
+        self._settled = True
+        self._runtime.closed(self)
+        if self._claim is not None:
+            self._claim.release()
+        if self._kept is not None:
+            self._kept.release()
+        self._sent = self._claim = self._active = self._body = self._kept = None
+
+
+def _name(error: BaseException) -> str:
+    """The `error.type` of an exception: its class, as the GenAI conventions have it."""
+    kind = type(error)
+    if kind.__module__ in ("builtins", ""):
+        return kind.__qualname__
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,212 @@
+"""Adapter for google-genai: `_api_client.BaseApiClient`, its four request methods.
+
+Every turn of `models`, `chats` and automatic function calling goes through them, one call a turn.
+`request_dict` is the wire JSON by reference: the SDK serialises exactly it, below, after dropping
+its own `_url` and `_query` from it. There is no lower place that has the bytes: the HTTP stack
+differs by release, installed packages and credentials. Results carry the reply as JSON text (as
+parsed JSON before 1.30); in a stream each chunk does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+from otel_sealed.instrument.body import Kept
+from otel_sealed.instrument.exchange import Call
+from otel_sealed.instrument.guard import shield
+from otel_sealed.instrument.runtime import Kind, Runtime
+from otel_sealed.instrument.seam import Seam
+from otel_sealed.instrument.span import suppressed
+from otel_sealed.instrument.tee import observed, observed_async
+from otel_sealed.wire import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_TURN: Final = re.compile(r"([^/:?]+):(?:g|streamG)enerateContent(?:\?|$)")
+_KIND: Final = Kind(Api.GENERATE_CONTENT, "generate_content", provider="google")
+_OK: Final = 200
+
+
+class DictSent:
+    """A request of google-genai, read once the call is over."""
+
+    def __init__(self, client: Any, model: str, request: dict[str, Any]) -> None:
+        """All by reference; nothing of it is ever changed."""
+        self._client = client
+        self._model = model
+        self._request = request
+
+    def body(self) -> Any:
+        """The wire-shaped JSON."""
+        return self._request
+
+    def host(self) -> str:
+        """The host of the client's base URL."""
+        return self._url().hostname or ""
+
+    def port(self) -> int | None:
+        """Its port, None for the scheme's own."""
+        return self._url().port
+
+    def model(self) -> str | None:
+        """The model of the path; the body has none."""
+        return self._model
+
+    def credential(self) -> str | None:
+        """The project on Vertex, else the API key."""
+        project = self._client.project if self._client.vertexai else None
+        found = project or self._client.api_key
+        return str(found) if found else None
+
+    def betas(self) -> tuple[str, ...]:
+        """Gemini has none."""
+        return ()
+
+    def _url(self) -> SplitResult:
+        options = self._client._http_options
+        url = options.get("base_url") if isinstance(options, dict) else options.base_url
+        return urlsplit(str(url or ""))
+
+
+class GenAI:
+    """The adapter under one runtime."""
+
+    module: Final = "google.genai._api_client"
+
+    def __init__(self, runtime: Runtime) -> None:
+        """All calls it sees are observed under `runtime`."""
+        self._runtime = runtime
+
+    def seams(self) -> tuple[Seam, ...]:
+        """What to wrap, by name."""
+        return (
+            Seam("BaseApiClient", "request", self._request),
+            Seam("BaseApiClient", "async_request", self._async_request),
+            Seam("BaseApiClient", "request_streamed", self._streamed),
+            Seam("BaseApiClient", "async_request_streamed", self._async_streamed),
+        )
+
+    def _request(
+        self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
+    ) -> Any:
+        call = self._begin(client, args, kwargs)
+        try:
+            result = wrapped(*args, **kwargs)
+        except BaseException as error:
+            _failed(call, error)
+            raise
+        _returned(call, result)
+        return result
+
+    async def _async_request(
+        self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
+    ) -> Any:
+        call = self._begin(client, args, kwargs)
+        try:
+            result = await wrapped(*args, **kwargs)
+        except BaseException as error:
+            _failed(call, error)
+            raise
+        _returned(call, result)
+        return result
+
+    def _streamed(
+        self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
+    ) -> Any:
+        """The real one is a generator function: nothing is sent before the first `next`."""
+        inner = wrapped(*args, **kwargs)
+        with shield("genai.request_streamed"):
+            if hasattr(inner, "throw") and _turn(args, kwargs) and not suppressed():
+                return self._drive(inner, client, args, kwargs)
+        return inner
+
+    def _drive(self, inner: Any, client: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        call = self._begin(client, args, kwargs)
+        if call is None:
+            return (yield from inner)
+        kept = Kept()
+        with shield("genai.request_streamed"):
+            call.streaming(_OK, kept)
+            call.returned()
+        return (yield from observed(inner, call, kept, _broken))
+
+    async def _async_streamed(
+        self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
+    ) -> Any:
+        call = self._begin(client, args, kwargs)
+        try:
+            inner = await wrapped(*args, **kwargs)
+        except BaseException as error:
+            _failed(call, error)
+            raise
+        if call is not None and hasattr(inner, "athrow"):
+            with shield("genai.async_request_streamed"):
+                kept = Kept()
+                call.streaming(_OK, kept)
+                call.returned()
+                return observed_async(inner, call, kept, _broken)
+        return inner
+
+    def _begin(self, client: Any, args: Any, kwargs: Mapping[str, Any]) -> Call | None:
+        with shield("genai.request"):
+            turn = _turn(args, kwargs)
+            if turn is None or suppressed():
+                return None
+            model, request = turn
+            call = Call(self._runtime, _KIND, model)
+            call.sending(DictSent(client, model, request))
+            return call
+        return None
+
+
+def _turn(args: Any, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """(model, wire JSON) of a call that is a turn of a model, else None."""
+    names = ("http_method", "path", "request_dict")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    found = _TURN.search(str(given["path"]))
+    request = given["request_dict"]
+    if (
+        str(given["http_method"]).lower() != "post"
+        or found is None
+        or not isinstance(request, dict)
+    ):
+        return None
+    return found[1], request
+
+
+def _returned(call: Call | None, result: Any) -> None:
+    if call is not None:
+        with shield("genai.returned"):
+            call.answered(_OK, getattr(result, "body", result))
+            call.returned()
+
+
+def _failed(call: Call | None, error: BaseException) -> None:
+    if call is not None:
+        with shield("genai.failed"):
+            code = getattr(error, "code", None)
+            if isinstance(code, int):
+                call.answered(code, _details(error))
+            call.failed(error)
+
+
+def _broken(call: Call, kept: Kept, error: BaseException) -> None:
+    """A stream raised: at its first step that is a refusal, later it may bring an error event."""
+    if not kept.chunks:
+        _failed(call, error)
+        return
+    with shield("genai.broken"):
+        details = _details(error)
+        if details is not None:
+            kept.keep(json.dumps(details))
+        call.body_over(kept, whole=False, error=error)
+
+
+def _details(error: BaseException) -> Any:
+    """The body of an `errors.APIError`, parsed by the SDK."""
+    details = getattr(error, "details", None)
+    return details if isinstance(details, (dict, list)) else None

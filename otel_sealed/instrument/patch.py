@@ -1,0 +1,306 @@
+"""`instrument()` and `uninstrument()`: idempotent, symmetric, and silent towards the application.
+
+SDKs are named, never imported: one that is imported already is wrapped now, one that is imported
+later is wrapped then. An import hook cannot be taken back, so each asks whether we are still on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import secrets
+import sys
+import threading
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+
+import wrapt
+
+from otel_sealed.instrument import finalizing, guard
+from otel_sealed.instrument.genai import GenAI
+from otel_sealed.instrument.guard import shield
+from otel_sealed.instrument.runtime import Runtime
+from otel_sealed.instrument.seam import Patch, Seam
+from otel_sealed.instrument.stainless import ANTHROPIC, OPENAI, Stainless
+from otel_sealed.vocab import SCOPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from opentelemetry._logs import LoggerProvider
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+    from otel_sealed.instrument.runtime import Observes
+    from otel_sealed.telemetry.settings import Settings
+
+_LOG: Final = logging.getLogger(SCOPE)
+_DISTRIBUTIONS: Final = ("anthropic", "openai", "google-genai", "httpx2", "httpx")
+# The names under which the violation counter of an SDK's calls can show, created at 0.
+_SERIES: Final = {
+    "anthropic": ("anthropic",),
+    "openai": ("openai",),
+    "google": ("gemini", "vertex"),
+}
+
+
+class Adapter(Protocol):
+    """Where the seams of one SDK are."""
+
+    @property
+    def module(self) -> str:
+        """The module whose import makes them."""
+
+    def seams(self) -> tuple[Seam, ...]:
+        """The methods to wrap."""
+
+
+ADAPTERS: Final[dict[str, Callable[[Runtime], Adapter]]] = {
+    "anthropic": lambda runtime: Stainless("anthropic", ANTHROPIC, runtime),
+    "openai": lambda runtime: Stainless("openai", OPENAI, runtime),
+    "google": GenAI,
+}
+"""Every SDK there is an adapter for, by the name `instrument` takes."""
+
+_lock = threading.RLock()
+_current: Handle | None = None
+_hooked: set[str] = set()
+_known: dict[tuple[str, str, str], Patch] = {}
+
+
+class Handle:
+    """What `instrument()` put in place. A context manager that takes it off again."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Nothing is wrapped yet."""
+        self.runtime = runtime
+        self.idle = False
+        self._adapters: dict[str, Adapter] = {}
+        self._patches: dict[tuple[str, str, str], Patch] = {}
+        self._missing: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.uninstrument()
+
+    def uninstrument(self) -> None:
+        """Leave the SDKs as they were found. Streams still being read are observed to their end."""
+        with _lock:
+            _leave(self)
+
+    @property
+    def attached(self) -> tuple[str, ...]:
+        """`module.Class.method` of every seam that is wrapped now, sorted."""
+        return tuple(sorted(".".join(key) for key in self._patches))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The seams that an imported SDK turned out not to have, sorted."""
+        return tuple(sorted(self._missing))
+
+    def _add(self, provider: str) -> None:
+        if provider in self._adapters:
+            return
+        adapter = ADAPTERS[provider](self.runtime)
+        self._adapters[provider] = adapter
+        if adapter.module in sys.modules:
+            self._attach(adapter, sys.modules[adapter.module])
+        elif adapter.module not in _hooked:
+            _hooked.add(adapter.module)
+            wrapt.register_post_import_hook(_imported, adapter.module)
+
+    def _attach(self, adapter: Adapter, module: Any) -> None:
+        for name, known in self._adapters.items():
+            for series in _SERIES[name] if known is adapter else ():
+                self.runtime.emitter.instrumented(series)
+        for seam in adapter.seams():
+            key = (adapter.module, seam.owner, seam.name)
+            if key in self._patches:
+                continue
+            with shield("patch.attach"):
+                self._wrap(key, module, seam)
+
+    def _wrap(self, key: tuple[str, str, str], module: Any, seam: Seam) -> None:
+        owner = getattr(module, seam.owner, None)
+        if not isinstance(owner, type) or not callable(getattr(owner, seam.name, None)):
+            self._lack(key)
+            return
+        known = _known.get(key)
+        if known is None or not known.put(owner, seam.wrapper):
+            known = _known[key] = Patch(owner, seam.name, seam.wrapper)
+        self._patches[key] = known
+
+    def _lack(self, key: tuple[str, str, str]) -> None:
+        name = ".".join(key)
+        self._missing.add(name)
+        _LOG.warning("seam missing, some calls will not be observed: %s", name)
+        guard.internal_error(f"seam_missing:{name}", "MissingSeam")
+
+    def _detach(self) -> None:
+        for patch in self._patches.values():
+            with shield("patch.detach"):
+                patch.take()
+        self._patches.clear()
+        self._adapters.clear()
+
+
+def instrument(
+    *providers: str,
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    logger_provider: LoggerProvider | None = None,
+    settings: Settings | None = None,
+    tracker: Observes | None = None,
+) -> Handle:
+    """Observe every call that the named SDKs make from now on.
+
+    A second call returns the same handle, with further providers added to it; what else it is
+    given is not looked at then.
+
+    Args:
+        providers: `anthropic`, `openai`, `google`; all of them when none is named.
+        tracer_provider: Where spans go; the global one when None.
+        meter_provider: Where metrics go; the global one when None.
+        logger_provider: Where log events go; the global one when None.
+        settings: What an operator decided; read from `OTEL_SEALED_…` when None.
+        tracker: The core to tell; one of its own when None.
+
+    Raises:
+        ValueError: A provider has no adapter.
+    """
+    global _current  # noqa: PLW0603 - the SDKs are process-wide, too
+    names = providers or tuple(ADAPTERS)
+    unknown = sorted(set(names) - set(ADAPTERS))
+    if unknown:
+        raise ValueError(f"no adapter for {', '.join(unknown)}; there are {', '.join(ADAPTERS)}")
+    with _lock:
+        if _current is None:
+            chosen = settings if settings is not None else _settings()
+            runtime = _runtime(tracer_provider, meter_provider, logger_provider, chosen, tracker)
+            guard.on_error(runtime.emitter.internal_error)
+            finalizing.watch()
+            atexit.register(_finish, runtime)
+            _current = Handle(runtime)
+            if not chosen.enabled:
+                _LOG.info("switched off by its settings: nothing is observed")
+                _current.idle = True
+        for name in () if _current.idle else names:
+            with shield("patch.add"):
+                _current._add(name)
+        return _current
+
+
+def uninstrument() -> None:
+    """Take off what `instrument()` put in place, if anything."""
+    with _lock:
+        if _current is not None:
+            _leave(_current)
+
+
+def _leave(handle: Handle) -> None:
+    global _current  # noqa: PLW0603 - the SDKs are process-wide, too
+    handle._detach()
+    if _current is not handle:
+        return
+    _current = None
+    _finish(handle.runtime)
+    atexit.unregister(_finish)
+    finalizing.unwatch()
+    guard.on_error(None)
+    with shield("patch.unshare"):
+        from otel_sealed.telemetry.alerts import share
+
+        share(None)
+
+
+def effect(call_id: str, value: Any) -> None:
+    """Say what a tool call did: its digest and size go on the span that carries the result.
+
+    Args:
+        call_id: The id the provider gave the tool call.
+        value: Text, bytes or JSON-like data; only a keyed digest and the size are kept.
+    """
+    handle = _current
+    tell = getattr(getattr(handle and handle.runtime.tracker, "effects", None), "tell", None)
+    if tell is not None:
+        with shield("patch.effect"):
+            tell(call_id, value)
+
+
+def _finish(runtime: Runtime) -> None:
+    with shield("patch.finish"):
+        runtime.settle_finished()
+        finalizing.catch_up()
+
+
+def _imported(module: Any) -> None:
+    """An SDK was imported. Runs inside the application's import: nothing may come out of it."""
+    with shield("patch.imported"), _lock:
+        if _current is None:
+            return
+        for adapter in _current._adapters.values():
+            if adapter.module == module.__name__:
+                _current._attach(adapter, module)
+
+
+def _settings() -> Settings:
+    from otel_sealed.telemetry.settings import load
+
+    return load()
+
+
+def _runtime(
+    tracer_provider: TracerProvider | None,
+    meter_provider: MeterProvider | None,
+    logger_provider: LoggerProvider | None,
+    settings: Settings,
+    tracker: Observes | None,
+) -> Runtime:
+    # here and not above: pydantic and the core are not needed before
+    from otel_sealed import rulebook
+    from otel_sealed.digest import Digest
+    from otel_sealed.telemetry.alerts import share
+    from otel_sealed.telemetry.emit import About, Emitter, Providers
+    from otel_sealed.tracker import Tracker
+
+    given = getattr(tracker, "key", None)
+    key = given or settings.key() or secrets.token_bytes(32)
+    core = Tracker(key, max_turns=settings.max_turns) if tracker is None else tracker
+    ledger: Any = getattr(core, "ledger", None)
+    digest = getattr(core, "digest", None)
+    emitter = Emitter(
+        settings,
+        key=key,
+        providers=Providers(tracer_provider, meter_provider, logger_provider),
+        about=About(
+            version=_version("otel-sealed"),
+            rules_version=rulebook.version(),
+            sdk_versions={name: found for name in _DISTRIBUTIONS if (found := _version(name))},
+        ),
+        ledger_entries=(lambda: len(ledger)) if hasattr(ledger, "__len__") else None,
+        strict=guard.STRICT,
+    )
+    share(emitter.room)
+    return Runtime(
+        tracker=core,
+        emitter=emitter,
+        tracer=emitter.tracer,
+        account=(digest if isinstance(digest, Digest) else Digest(key)).account,
+        conversation_attribute=settings.conversation_attribute,
+    )
+
+
+def _version(distribution: str) -> str:
+    """Version of an installed distribution, empty if it is not installed."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,121 @@
+"""What all calls of one `instrument()` share, and what this floor asks of those below it."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from opentelemetry.trace import Span, Tracer
+
+from otel_sealed.model import Report
+from otel_sealed.vocab import CONVERSATION_ID
+from otel_sealed.wire import Api, Exchange
+
+
+class Observes(Protocol):
+    """The core, as this floor sees it."""
+
+    def observe(self, exchange: Exchange) -> Report:
+        """Judge the request, record the response."""
+
+
+class Emits(Protocol):
+    """Emission, as this floor sees it."""
+
+    def emit(
+        self,
+        report: Report,
+        span: Span | None,
+        *,
+        owned: bool,
+        check_s: float = 0.0,
+        error_type: str | None = None,
+    ) -> None:
+        """Write what a report says on `span`, into metrics and log events.
+
+        `check_s`: seconds it took to read and judge the exchange.
+        """
+
+    def start_attributes(
+        self, *, operation: str, provider: str, model: str, host: str, port: int | None = None
+    ) -> dict[str, Any]:
+        """What a span of our own starts with."""
+
+    def instrumented(self, provider: str) -> None:
+        """Start the series of a provider whose SDK is wrapped."""
+
+    def internal_error(self, where: str, kind: str) -> None:
+        """Count one fault of ours."""
+
+
+class Sent(Protocol):
+    """The last attempt of a request, read only once the call is over."""
+
+    def body(self) -> Any:
+        """What was sent: bytes, or the wire-shaped JSON they were made of."""
+
+    def host(self) -> str:
+        """The host it was sent to."""
+
+    def port(self) -> int | None:
+        """The port, where it is not the scheme's own."""
+
+    def model(self) -> str | None:
+        """The model where the URL names it and the body need not; None otherwise."""
+
+    def credential(self) -> str | None:
+        """What tells accounts apart and does not rotate by itself; None where nothing does."""
+
+    def betas(self) -> tuple[str, ...]:
+        """The beta features that headers ask for."""
+
+
+class Open(Protocol):
+    """A call whose stream is still to be read."""
+
+    def settle_if_over(self) -> None:
+        """Settle it if its closing event has passed."""
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class Runtime:
+    """What all calls of one `instrument()` share."""
+
+    tracker: Observes
+    emitter: Emits
+    tracer: Tracer
+    account: Callable[[str], str]
+    conversation_attribute: str = CONVERSATION_ID
+    _open: dict[int, weakref.ref[Open]] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def opened(self, call: Open) -> None:
+        """A call returned a stream that is still to be read."""
+        with self._lock:
+            self._open[id(call)] = weakref.ref(call)
+
+    def closed(self, call: Open) -> None:
+        """A call is over."""
+        with self._lock:
+            self._open.pop(id(call), None)
+
+    def settle_finished(self) -> None:
+        """Settle the streams whose closing event has passed although nobody read on."""
+        with self._lock:
+            waiting = [ref() for ref in self._open.values()] if self._open else []
+        for call in waiting:
+            if call is not None:
+                call.settle_if_over()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What sort of call it is: the wire, its `operation` there, and its GenAI operation name."""
+
+    api: Api
+    name: str
+    operation: str | None = None
+    provider: str = ""

@@ -1,0 +1,147 @@
+"""Which span a call is written on: the active GenAI client span of somebody else, or our own.
+
+Theory of operation. Other tracers of model calls (the anthropic SDK's own, OTel's, OpenInference's,
+logfire's) have their span current at the SDK's request method or below. Such a span is *claimed*
+when the request is built. It must still be open when we write, and some end just before we would
+know that the call is over: anthropic's ends its span in `Stream.close()` before it closes the body,
+and when the body is dropped. So a claim shadows the `end` method of that one span object: whoever
+ends it first tells the call, which writes what it knows, and then the real `end` runs. The shadow
+goes with the first end or when the call is settled, whichever is first. Nothing else of a span we
+do not own is touched, and nothing after its end.
+
+A span is claimed by one call at a time, and by one call in all: what a second call under the same
+span would write would replace what the first one wrote, so it opens its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from opentelemetry import context as otel_context
+from opentelemetry.trace import Span, SpanKind
+
+from otel_sealed.instrument.guard import shield
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Spans that stand for one call of a model, by `gen_ai.operation.name`; agents, tools and workflows
+# carry the same attribute and stand for many.
+_CALLS: Final = frozenset({"chat", "generate_content", "text_completion", "compact", "responses"})
+_NATIVE_SCOPES: Final = frozenset({"com.anthropic.sdk.python"})
+_MARK: Final = "otel_sealed."
+_SUPPRESSED: Final = tuple(
+    key
+    for key in (
+        "suppress_instrumentation",
+        getattr(otel_context, "_SUPPRESS_INSTRUMENTATION_KEY", None),
+    )
+    if key is not None
+)
+
+# Re-entrant: a collection inside it may close a stream whose span we hold.
+_claims = threading.RLock()
+
+
+class Claimant(Protocol):
+    """A call that wants to know before its span ends."""
+
+    def span_ending(self, claim: Claim) -> None:
+        """The claimed span is about to end."""
+
+
+def suppressed() -> bool:
+    """Whether the application asked instrumentations to stand aside (both spellings of the key)."""
+    return any(otel_context.get_value(key) for key in _SUPPRESSED)
+
+
+class Claim:
+    """A span of another tracer that one call writes on, with its `end` shadowed until released."""
+
+    __slots__ = ("__weakref__", "_call", "_end", "native", "span")
+
+    def __init__(self, span: Span, call: Claimant) -> None:
+        """Shadows `span.end`. Raises AttributeError where the span's class has no room for it."""
+        self.span = span
+        self._call: Callable[[], Claimant | None] = weakref.ref(call)
+        self._end: Callable[..., Any] = span.end
+        self.native = _scope(span) in _NATIVE_SCOPES
+        span.end = self._ending  # type: ignore[method-assign]
+
+    def release(self) -> None:
+        """Let go of the span: its own `end` again, unless somebody shadowed ours in turn."""
+        with _claims:
+            if _shadow(self.span) is self:
+                del self.span.end  # the class's method, or what was shadowed, shows again
+                if self.span.end != self._end:
+                    self.span.end = self._end  # type: ignore[method-assign]
+            self._call = _nobody
+
+    @property
+    def active(self) -> bool:
+        """Whether a call still holds it."""
+        return self._call() is not None
+
+    def _ending(self, *args: Any, **kwargs: Any) -> Any:
+        call = self._call()
+        if call is not None:
+            with shield("span.ending"):
+                call.span_ending(self)
+            with shield("span.release"):
+                self.release()
+        return self._end(*args, **kwargs)
+
+
+def _nobody() -> None:
+    return None
+
+
+def _shadow(span: Span) -> Claim | None:
+    """The claim whose shadow is on `span`, if it is the outermost."""
+    holder = getattr(getattr(span, "__dict__", {}).get("end"), "__self__", None)
+    return holder if isinstance(holder, Claim) else None
+
+
+def claim(call: Claimant, span: Span) -> Claim | None:
+    """Claim the active `span` if it stands for one call of a model and is free; None otherwise."""
+    if not span.is_recording() or not stands_for_one_call(span):
+        return None
+    with _claims:
+        holder = _shadow(span)
+        if holder is not None and holder.active:
+            return None
+        try:
+            return Claim(span, call)
+        except AttributeError:
+            return None
+
+
+def stands_for_one_call(span: Span) -> bool:
+    """Whether a recording span carries what GenAI client spans carry, and nothing of ours yet."""
+    attributes = getattr(span, "attributes", None) or {}
+    if any(str(key).startswith(_MARK) for key in attributes):
+        return False
+    kind = getattr(span, "kind", None)
+    operation = attributes.get("gen_ai.operation.name")
+    if operation is not None:
+        return operation in _CALLS and kind in (SpanKind.CLIENT, SpanKind.INTERNAL)
+    if attributes.get("openinference.span.kind") == "LLM":
+        return True
+    named = "gen_ai.provider.name" in attributes or "gen_ai.system" in attributes
+    return named and kind is SpanKind.CLIENT and "gen_ai.request.model" in attributes
+
+
+def place(span: Span) -> bytes:
+    """Trace id and span id, 24 bytes, or empty without a valid context."""
+    at = span.get_span_context()
+    if not at.is_valid:
+        return b""
+    return at.trace_id.to_bytes(16) + at.span_id.to_bytes(8)
+
+
+def _scope(span: Span) -> str:
+    scope = getattr(span, "instrumentation_scope", None)
+    name = getattr(scope, "name", "")
+    return name if isinstance(name, str) else ""

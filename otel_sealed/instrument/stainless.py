@@ -1,0 +1,251 @@
+"""Adapter for SDKs of the Stainless generator: anthropic, openai, and their subclasses for clouds.
+
+Seams, all in `<package>._base_client`, the same in every release of 18 months (facts: sdk-surface
+§3.4):
+
+* `{Sync,Async}APIClient.request`: one logical call, whatever method, helper or raw form made it;
+* `BaseClient._build_request`: the HTTP request of each attempt, a reference only;
+* `{Sync,Async}APIClient._process_response`: the HTTP response of the attempt that succeeded, before
+  anything is parsed; an unread body gets a tee, whoever will read it;
+* `BaseClient._make_status_error_from_response`: the response of a refusal.
+
+A context variable joins the last three to the first. What was sent is read from the HTTP request
+and what came from the HTTP response, never from options or models: those are not the wire.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+from otel_sealed.instrument.body import Kept, decoded
+from otel_sealed.instrument.exchange import Call
+from otel_sealed.instrument.guard import shield
+from otel_sealed.instrument.runtime import Kind, Runtime
+from otel_sealed.instrument.seam import Seam
+from otel_sealed.instrument.span import suppressed
+from otel_sealed.instrument.tee import tee
+from otel_sealed.wire import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_CURRENT: ContextVar[Call | None] = ContextVar("otel_sealed_call", default=None)
+
+Turns = tuple[tuple[re.Pattern[str], Kind], ...]
+
+ANTHROPIC: Final[Turns] = ((re.compile(r"(?:^|/)v1/messages/?$"), Kind(Api.MESSAGES, "chat")),)
+OPENAI: Final[Turns] = (
+    (re.compile(r"(?:^|/)responses/?$"), Kind(Api.RESPONSES, "chat")),
+    (re.compile(r"(?:^|/)responses/compact/?$"), Kind(Api.RESPONSES, "compact", "compact")),
+)
+
+_URL_MODEL: Final = re.compile(
+    r"/(?:model/(?P<bedrock>[^/]+)/invoke(?:-with-response-stream)?"
+    r"|publishers/anthropic/models/(?P<vertex>[^/:]+):(?:stream)?[rR]awPredict)$"
+)
+_PROJECT: Final = re.compile(r"/(projects/[^/]+)/")
+_KEY_HEADERS: Final = ("x-api-key", "api-key", "x-goog-api-key")
+# Short-lived tokens say nothing about the account: JWTs, Google's and Anthropic's OAuth tokens.
+_ROTATING: Final = re.compile(r"ey[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.|ya29\.|sk-ant-oat")
+
+
+class HttpSent:
+    """An httpx or httpx2 request, read once the call is over."""
+
+    def __init__(self, request: Any) -> None:
+        """`request` is kept as it is."""
+        self._request = request
+
+    def body(self) -> Any:
+        """The bytes that were sent, without their content-encoding; None if they were streamed."""
+        try:
+            content = self._request.content
+        except RuntimeError:  # httpx raises RequestNotRead for a body it did not keep
+            return None
+        encoding = self._request.headers.get("content-encoding", "")
+        return decoded(content, encoding) if encoding else content
+
+    def host(self) -> str:
+        """Host of the URL."""
+        return str(self._request.url.host or "")
+
+    def port(self) -> int | None:
+        """Port of the URL, None for the scheme's own."""
+        port = self._request.url.port
+        return port if isinstance(port, int) else None
+
+    def model(self) -> str | None:
+        """The model of a Bedrock or Vertex URL, whose bodies have none."""
+        found = _URL_MODEL.search(self._request.url.path)
+        return next((part for part in found.groups() if part), None) if found else None
+
+    def credential(self) -> str | None:
+        """An API key, or the project of a Vertex URL; None for tokens that rotate."""
+        project = _PROJECT.search(self._request.url.path)
+        if project is not None:
+            return project[1]
+        headers = self._request.headers
+        for name in _KEY_HEADERS:
+            if value := headers.get(name):
+                return str(value)
+        scheme, _, token = str(headers.get("authorization", "")).partition(" ")
+        if scheme.lower() != "bearer" or not token or _ROTATING.match(token):
+            return None
+        return token
+
+    def betas(self) -> tuple[str, ...]:
+        """The parts of `anthropic-beta`, or of `openai-beta`."""
+        headers = self._request.headers
+        asked = headers.get("anthropic-beta") or headers.get("openai-beta") or ""
+        return tuple(part for part in map(str.strip, asked.split(",")) if part)
+
+
+class Stainless:
+    """The adapter for one such SDK under one runtime."""
+
+    def __init__(self, package: str, turns: Turns, runtime: Runtime) -> None:
+        """`turns` tells by URL path which calls are turns of a model."""
+        self._package = package
+        self._turns = turns
+        self._runtime = runtime
+
+    @property
+    def module(self) -> str:
+        """The module whose import makes the seams."""
+        return f"{self._package}._base_client"
+
+    def seams(self) -> tuple[Seam, ...]:
+        """What to wrap, by name."""
+        return (
+            Seam("SyncAPIClient", "request", self._request),
+            Seam("AsyncAPIClient", "request", self._async_request),
+            Seam("BaseClient", "_build_request", _build_request),
+            Seam("BaseClient", "_make_status_error_from_response", _make_status_error),
+            Seam("SyncAPIClient", "_process_response", _process_response),
+            Seam("AsyncAPIClient", "_process_response", _process_response),
+        )
+
+    def _request(
+        self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
+    ) -> Any:
+        call = self._begin(args, kwargs)
+        token = _CURRENT.set(call)
+        try:
+            result = wrapped(*args, **kwargs)
+        except BaseException as error:
+            _failed(call, error)
+            raise
+        finally:
+            _reset(token)
+        _returned(call)
+        return result
+
+    async def _async_request(
+        self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
+    ) -> Any:
+        call = self._begin(args, kwargs)
+        token = _CURRENT.set(call)
+        try:
+            result = await wrapped(*args, **kwargs)
+        except BaseException as error:
+            _failed(call, error)
+            raise
+        finally:
+            _reset(token)
+        _returned(call)
+        return result
+
+    def _begin(self, args: Any, kwargs: Mapping[str, Any]) -> Call | None:
+        """A call to observe, or None for what is no turn of a model or is not to be looked at."""
+        with shield(f"{self._package}.request"):
+            options = kwargs["options"] if "options" in kwargs else args[1]
+            kind = self._kind(options)
+            if kind is None or suppressed():
+                return None
+            return Call(self._runtime, kind, _asked_model(options))
+        return None
+
+    def _kind(self, options: Any) -> Kind | None:
+        if str(options.method).lower() != "post":
+            return None
+        path = str(options.url).partition("?")[0]
+        return next((kind for pattern, kind in self._turns if pattern.search(path)), None)
+
+
+def _asked_model(options: Any) -> str:
+    """The model by one look-up; nothing is walked, since a walk would use generators up."""
+    data = options.json_data
+    model = data.get("model") if isinstance(data, dict) else None
+    return model if isinstance(model, str) else ""
+
+
+def _returned(call: Call | None) -> None:
+    if call is not None:
+        with shield("stainless.returned"):
+            call.returned()
+
+
+def _failed(call: Call | None, error: BaseException) -> None:
+    if call is not None:
+        with shield("stainless.failed"):
+            call.failed(error)
+
+
+def _reset(token: Any) -> None:
+    # a coroutine may be closed in another context than it ran in
+    with contextlib.suppress(ValueError):
+        _CURRENT.reset(token)
+
+
+def _build_request(
+    wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
+) -> Any:
+    request = wrapped(*args, **kwargs)
+    call = _CURRENT.get()
+    if call is not None:
+        with shield("stainless.build_request"):
+            call.sending(HttpSent(request))
+    return request
+
+
+def _make_status_error(
+    wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
+) -> Any:
+    call = _CURRENT.get()
+    if call is not None:
+        with shield("stainless.refused"):
+            _whole(call, kwargs["response"] if "response" in kwargs else args[0])
+    return wrapped(*args, **kwargs)
+
+
+def _process_response(
+    wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
+) -> Any:
+    """Sync and async alike: what is ours is done before the real one starts."""
+    call = _CURRENT.get()
+    if call is not None:
+        with shield("stainless.response"):
+            response = kwargs["response"]
+            call.attempted(HttpSent(response.request))
+            if response.is_closed:
+                _whole(call, response)
+            else:
+                _tee(call, response)
+    return wrapped(*args, **kwargs)
+
+
+def _whole(call: Call, response: Any) -> None:
+    """A response whose body the SDK has read, or closed unread."""
+    read = response.is_stream_consumed
+    kind = str(response.headers.get("content-type", ""))
+    call.answered(response.status_code, response.content if read else None, kind)
+
+
+def _tee(call: Call, response: Any) -> None:
+    """A response whose body somebody will read."""
+    kept = Kept(str(response.headers.get("content-encoding", "")))
+    response.stream = tee(response.stream, call, kept)
+    call.streaming(response.status_code, kept, str(response.headers.get("content-type", "")))

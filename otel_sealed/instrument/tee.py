@@ -1,0 +1,178 @@
+"""Looking on while somebody else reads: a body stream of httpx's kind, and SDK generators.
+
+Each hands on what it gets, unchanged and at once, and tells its call when the reading is over, by
+whatever end. The order of things the reader sees is that of the stream underneath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from typing import Any, Final
+
+from otel_sealed.instrument.body import Kept
+from otel_sealed.instrument.exchange import Call
+from otel_sealed.instrument.guard import shield
+
+_classes: dict[tuple[type, ...], type] = {}
+_KINDS: Final = ("SyncByteStream", "AsyncByteStream")
+
+
+class _Tee:
+    """What sync and async bodies share. `stream` is the real one."""
+
+    def __init__(self, stream: Any, call: Call, kept: Kept) -> None:
+        self._stream = stream
+        self._call = call
+        self._kept = kept
+
+    def __getattr__(self, name: str) -> Any:
+        # `elapsed` of httpx's own stream, `stream_observer` of anthropic's, and what else there is
+        return getattr(self.__dict__["_stream"], name)
+
+    def __del__(self) -> None:
+        self._over(whole=False)
+
+    def _keep(self, chunk: Any) -> None:
+        with shield("tee.keep"):
+            self._kept.keep(chunk)
+
+    def _over(self, *, whole: bool, error: BaseException | None = None) -> None:
+        with shield("tee.over"):
+            self._call.body_over(self._kept, whole=whole, error=error)
+
+
+class _SyncTee(_Tee):
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for chunk in self._stream:
+                self._keep(chunk)
+                yield chunk
+        except GeneratorExit:
+            raise  # not read on; it may still be, by another iterator, or be closed
+        except BaseException as error:
+            self._over(whole=False, error=error)
+            raise
+        self._over(whole=True)
+
+    def close(self) -> None:
+        try:
+            self._stream.close()
+        finally:
+            self._over(whole=False)
+
+
+class _AsyncTee(_Tee):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        chunks = self._stream.__aiter__()
+        try:
+            async for chunk in chunks:
+                self._keep(chunk)
+                yield chunk
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self._over(whole=False, error=error)
+            raise
+        finally:
+            # in the task that read it; else the event loop closes it later, in one of its own
+            if isinstance(chunks, AsyncGenerator):
+                await chunks.aclose()
+        self._over(whole=True)
+
+    async def aclose(self) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            self._over(whole=False)
+
+
+class _BothTee(_SyncTee, _AsyncTee):
+    """For a body that is both at once, as httpx's in-memory one."""
+
+
+def tee(stream: Any, call: Call, kept: Kept) -> Any:
+    """A stream of the kinds that `stream` is, so that the checks of its httpx still hold.
+
+    Raises TypeError for anything that is no byte stream of httpx's kind.
+    """
+    bases = tuple(_base(type(stream), kind) for kind in _KINDS)
+    found = tuple(base for base in bases if base is not None)
+    if not found:
+        raise TypeError(type(stream).__name__)
+    if found not in _classes:
+        ours = _BothTee if all(bases) else _SyncTee if bases[0] else _AsyncTee
+        _classes[found] = type("ObservedStream", (ours, *found), {})
+    return _classes[found](stream, call, kept)
+
+
+def _base(kind: type, name: str) -> type | None:
+    return next((base for base in kind.__mro__ if base.__name__ == name), None)
+
+
+Failed = Callable[[Call, Kept, BaseException], None]
+"""Told that the reading failed, by the error itself."""
+
+
+def observed(
+    inner: Generator[Any, Any, Any], call: Call, kept: Kept, failed: Failed
+) -> Generator[Any, Any, Any]:
+    """`inner`, looked on: a generator as it is one, with `send`, `throw` and `close` forwarded."""
+    try:
+        chunk = next(inner)
+        while True:
+            _keep(kept, chunk)
+            try:
+                told = yield chunk
+            except GeneratorExit:
+                inner.close()
+                raise
+            except BaseException as error:  # noqa: BLE001 - thrown in by the reader, for `inner`
+                chunk = inner.throw(error)
+            else:
+                chunk = next(inner) if told is None else inner.send(told)
+    except StopIteration as stop:
+        _over(call, kept, whole=True)
+        return stop.value
+    except GeneratorExit:
+        _over(call, kept, whole=False)
+        raise
+    except BaseException as error:
+        failed(call, kept, error)
+        raise
+
+
+async def observed_async(
+    inner: AsyncGenerator[Any, Any], call: Call, kept: Kept, failed: Failed
+) -> AsyncGenerator[Any, Any]:
+    """The same for an async generator, with `asend`, `athrow` and `aclose` forwarded."""
+    try:
+        chunk = await anext(inner)
+        while True:
+            _keep(kept, chunk)
+            try:
+                told = yield chunk
+            except GeneratorExit:
+                await inner.aclose()
+                raise
+            except BaseException as error:  # noqa: BLE001 - thrown in by the reader, for `inner`
+                chunk = await inner.athrow(error)
+            else:
+                chunk = await (anext(inner) if told is None else inner.asend(told))
+    except StopAsyncIteration:
+        _over(call, kept, whole=True)
+    except GeneratorExit:
+        _over(call, kept, whole=False)
+        raise
+    except BaseException as error:
+        failed(call, kept, error)
+        raise
+
+
+def _keep(kept: Kept, chunk: Any) -> None:
+    with shield("tee.keep"):
+        kept.keep(getattr(chunk, "body", chunk))
+
+
+def _over(call: Call, kept: Kept, *, whole: bool) -> None:
+    with shield("tee.over"):
+        call.body_over(kept, whole=whole)

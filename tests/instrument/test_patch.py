@@ -1,0 +1,304 @@
+"""Instrumenting is idempotent and symmetric, and never takes away what is somebody else's."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import openai
+import pytest
+import wrapt
+from google import genai
+from opentelemetry.sdk.metrics import MeterProvider
+
+import otel_sealed
+from otel_sealed.instrument import guard, instrument, seam, uninstrument
+from otel_sealed.telemetry.settings import Settings
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+    from otel_sealed.instrument import Handle
+    from tests.instrument.conftest import Recorder, Spans, Wire
+
+OWNERS: tuple[tuple[type, tuple[str, ...]], ...] = (
+    (anthropic._base_client.SyncAPIClient, ("request", "_process_response")),
+    (anthropic._base_client.AsyncAPIClient, ("request", "_process_response")),
+    (
+        anthropic._base_client.BaseClient,
+        ("_build_request", "_make_status_error_from_response"),
+    ),
+    (openai._base_client.SyncAPIClient, ("request", "_process_response")),
+    (openai._base_client.AsyncAPIClient, ("request", "_process_response")),
+    (openai._base_client.BaseClient, ("_build_request", "_make_status_error_from_response")),
+    (
+        genai._api_client.BaseApiClient,
+        ("request", "async_request", "request_streamed", "async_request_streamed"),
+    ),
+)
+ASK: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": []}
+MESSAGE = b'{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[]}'
+
+
+def methods() -> dict[str, Any]:
+    return {
+        f"{owner.__module__}.{owner.__qualname__}.{name}": vars(owner)[name]
+        for owner, names in OWNERS
+        for name in names
+    }
+
+
+def call(wire: Wire) -> None:
+    wire.replies.clear()
+    wire.answers(MESSAGE)
+    with anthropic.Anthropic(api_key="k", base_url=wire.url) as client:
+        client.messages.create(**ASK)
+
+
+def test_symmetric(spans: Spans, tracker: Recorder) -> None:
+    """Uninstrumenting leaves every method as it was found, object for object."""
+    before = methods()
+    with instrument(tracer_provider=spans.provider, tracker=tracker) as handle:
+        during = methods()
+        assert sorted(handle.attached) == sorted(before)
+        assert handle.missing == ()
+    assert [name for name in before if during[name] is before[name]] == []
+    assert methods() == before
+
+
+@pytest.mark.usefixtures("handle")
+def test_wrapped_methods_look_alike() -> None:
+    """A wrapped method keeps its name, signature and kind."""
+    wrapped = methods()
+    uninstrument()
+    for name, method in methods().items():
+        mine = wrapped[name]
+        assert inspect.signature(mine) == inspect.signature(method)
+        assert mine.__name__ == method.__name__
+        assert inspect.iscoroutinefunction(mine) == inspect.iscoroutinefunction(method)
+
+
+def test_twice(handle: Handle, tracker: Recorder, wire: Wire) -> None:
+    """A second `instrument` returns the same handle and observes nothing twice."""
+    assert instrument("anthropic") is handle
+    call(wire)
+    assert len(tracker.exchanges) == 1
+
+
+def test_again(tracker: Recorder, spans: Spans, wire: Wire) -> None:
+    """After `uninstrument` nothing is observed, after another `instrument` it is again."""
+    for expected in (1, 2):
+        instrument("anthropic", tracer_provider=spans.provider, tracker=tracker)
+        call(wire)
+        uninstrument()
+        uninstrument()
+        call(wire)
+        assert len(tracker.exchanges) == expected
+
+
+def test_only_what_is_named(tracker: Recorder) -> None:
+    """Only the named SDKs are wrapped; another call adds to them."""
+    handle = instrument("openai", tracker=tracker)
+    assert {name.split(".")[0] for name in handle.attached} == {"openai"}
+    instrument("google", tracker=tracker)
+    assert {name.split(".")[0] for name in handle.attached} == {"openai", "google"}
+
+
+def test_unknown_provider() -> None:
+    """A provider without an adapter is an error of the caller."""
+    with pytest.raises(ValueError, match="no adapter for acme"):
+        instrument("acme")
+
+
+def test_disabled_by_settings(tracker: Recorder) -> None:
+    """Switched off by its settings, it wraps nothing."""
+    before = methods()
+    handle = instrument(tracker=tracker, settings=Settings(enabled=False))
+    assert (handle.attached, methods()) == ((), before)
+
+
+@pytest.mark.parametrize("theirs_first_off", [True, False])
+def test_another_wrapper_on_top(
+    tracker: Recorder, spans: Spans, wire: Wire, *, theirs_first_off: bool
+) -> None:
+    """Whoever is uninstrumented first, the other's wrapper stays and works; no layer is added."""
+    owner = anthropic._base_client.SyncAPIClient
+    found = vars(owner)["request"]
+    seen: list[str] = []
+
+    def other(wrapped: Any, _instance: Any, args: Any, kwargs: Any) -> Any:
+        seen.append("other")
+        return wrapped(*args, **kwargs)
+
+    instrument("anthropic", tracer_provider=spans.provider, tracker=tracker)
+    mine = vars(owner)["request"]
+    theirs = wrapt.FunctionWrapper(mine, other)
+    setattr(owner, "request", theirs)  # noqa: B010 - as other instrumentations do
+    try:
+        if theirs_first_off:
+            setattr(owner, "request", theirs.__wrapped__)  # noqa: B010
+            call(wire)
+            assert (seen, len(tracker.exchanges)) == ([], 1)
+            uninstrument()
+            assert vars(owner)["request"] is found
+            return
+        uninstrument()
+        assert vars(owner)["request"] is theirs
+        call(wire)
+        assert (seen, tracker.exchanges) == (["other"], [])
+        instrument("anthropic", tracer_provider=spans.provider, tracker=tracker)
+        assert vars(owner)["request"] is theirs
+        call(wire)
+        assert (seen, len(tracker.exchanges)) == (["other", "other"], 1)
+        uninstrument()
+    finally:
+        setattr(owner, "request", found)  # noqa: B010
+
+
+def test_another_restores_ours(tracker: Recorder, spans: Spans, wire: Wire) -> None:
+    """Another that kept our wrapper, and brings it back on a subclass, hides nothing from us."""
+    instrument("anthropic", tracer_provider=spans.provider, tracker=tracker)
+    kept = anthropic.Anthropic.request
+    uninstrument()
+    anthropic.Anthropic.request = kept  # type: ignore[method-assign]
+    try:
+        call(wire)
+        assert tracker.exchanges == []
+        instrument("anthropic", tracer_provider=spans.provider, tracker=tracker)
+        call(wire)
+        assert len(tracker.exchanges) == 1
+    finally:
+        del anthropic.Anthropic.request
+
+
+def test_missing_seam(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tracker: Recorder,
+    reader: InMemoryMetricReader,
+    wire: Wire,
+) -> None:
+    """A private name that is gone is logged and counted; calls go on, the rest is observed."""
+    monkeypatch.setattr(guard, "STRICT", False)
+    monkeypatch.delattr(anthropic._base_client.BaseClient, "_make_status_error_from_response")
+    with caplog.at_level(logging.WARNING):
+        handle = instrument("anthropic", meter_provider=MeterProvider([reader]), tracker=tracker)
+    name = "anthropic._base_client.BaseClient._make_status_error_from_response"
+    assert handle.missing == (name,)
+    assert [r.getMessage() for r in caplog.records if name in r.getMessage()] != []
+    assert counted(reader, "otel_sealed.internal.errors") == 1
+    call(wire)
+    assert len(tracker.exchanges) == 1
+
+
+def counted(reader: InMemoryMetricReader, name: str) -> float:
+    data = reader.get_metrics_data()
+    if data is None:
+        return 0
+    return sum(
+        point.value
+        for resource in data.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        if metric.name == name
+        for point in metric.data.data_points
+        if hasattr(point, "value")
+    )
+
+
+@pytest.mark.parametrize("module", ["anthropic", "openai", "google.genai"])
+def test_imported_later(module: str) -> None:
+    """An SDK imported after `instrument` is wrapped then, unless we are off again by then."""
+    done = run(
+        "import sys",
+        "from otel_sealed import instrument, uninstrument",
+        "handle = instrument()",
+        f"assert {module!r} not in sys.modules, 'imported by us'",
+        "assert handle.attached == ()",
+        f"import {module}",
+        "print(len(handle.attached))",
+        "uninstrument()",
+    )
+    assert int(done) in (4, 6)
+    done = run(
+        "from otel_sealed import instrument, uninstrument",
+        "instrument()",
+        "uninstrument()",
+        f"import {module}",
+        "print(instrument().attached != ())",
+    )
+    assert done.strip() == "True"
+
+
+def test_core_imports_no_otel() -> None:
+    """`import otel_sealed` loads neither OpenTelemetry nor pydantic nor an SDK."""
+    done = run(
+        "import sys, otel_sealed, otel_sealed.model, otel_sealed.wire",
+        "names = ('opentelemetry', 'pydantic', 'wrapt', 'anthropic', 'openai', 'google.genai')",
+        "print([name for name in names if name in sys.modules])",
+    )
+    assert done.strip() == "[]"
+
+
+def run(*lines: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "\n".join(lines)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_public_names() -> None:
+    """The package shows its public names without loading them, and no others."""
+    assert set(otel_sealed.__all__) <= set(dir(otel_sealed))
+    with pytest.raises(AttributeError, match="nonsense"):
+        otel_sealed.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("first", ["otel_sealed", "otel_sealed.instrument.patch"])
+def test_instrument_is_callable(first: str) -> None:
+    """`otel_sealed.instrument()` works whatever was imported first, and so does its package."""
+    done = run(
+        f"import {first}",
+        "import otel_sealed",
+        "from otel_sealed import instrument, uninstrument",
+        "assert otel_sealed.instrument('openai') is instrument()",
+        "from otel_sealed.instrument import guard, instrument as function",
+        "import otel_sealed.instrument.seam as seam",
+        "assert function() is instrument()",
+        "print(type(instrument()).__name__)",
+    )
+    assert done.strip() == "Handle"
+
+
+def test_patch_inherited() -> None:
+    """A method that a class only inherits is wrapped on it and removed from it again."""
+
+    class Base:
+        def name(self) -> str:
+            return "base"
+
+    class Child(Base):
+        pass
+
+    def wrapper(wrapped: Any, _instance: Any, args: Any, kwargs: Any) -> str:
+        return f"seen {wrapped(*args, **kwargs)}"
+
+    put = seam.Patch(Child, "name", wrapper)
+    assert (Child().name(), Base().name()) == ("seen base", "base")
+    assert put.take() is True
+    assert "name" not in vars(Child)
+    assert put.put(Base, wrapper) is False
+    assert put.put(Child, wrapper) is True
+    assert Child().name() == "seen base"
+    put.take()
+    Child.name = Base.name  # type: ignore[method-assign]
+    assert put.put(Child, wrapper) is False

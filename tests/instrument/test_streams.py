@@ -1,0 +1,337 @@
+"""Streams: whoever reads them, however they end, the bytes are handed on and observed once."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import json
+import threading
+import weakref
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import openai
+import pytest
+
+from otel_sealed.instrument import body as bodies
+from otel_sealed.instrument import finalizing, guard, instrument, uninstrument
+
+if TYPE_CHECKING:
+    from tests.instrument.conftest import Recorder, Spans, Wire
+
+pytestmark = pytest.mark.usefixtures("handle")
+
+ASK: dict[str, Any] = {"model": "claude-x", "max_tokens": 9, "messages": []}
+MESSAGE = (
+    b'{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[],'
+    b'"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":2}}'
+)
+START = b'event: message_start\ndata: {"type":"message_start","message":' + MESSAGE + b"}\n\n"
+BLOCK = (
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
+    b'"content_block":{"type":"text","text":""}}\n\n'
+)
+STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+EVENTS = START + BLOCK + STOP
+RESPONSE = json.dumps({"id": "resp_1", "object": "response", "output": []}).encode()
+OPENAI = [
+    b'event: response.created\ndata: {"type":"response.created","sequence_number":0,"response":'
+    + RESPONSE
+    + b"}\n\n",
+    b'event: response.completed\ndata: {"type":"response.completed","sequence_number":1,"response":'
+    + RESPONSE
+    + b"}\n\n",
+]
+
+
+def claude(wire: Wire) -> anthropic.Anthropic:
+    return anthropic.Anthropic(api_key="k", base_url=wire.url, max_retries=0)
+
+
+def compressed(name: str, data: bytes) -> bytes:
+    if name == "gzip":
+        return gzip.compress(data)
+    if name == "deflate":
+        return zlib.compress(data)
+    if name == "raw deflate":
+        return zlib.compress(data, wbits=-zlib.MAX_WBITS)
+    raise ValueError(name)
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "raw deflate"])
+def test_encoded_stream(tracker: Recorder, wire: Wire, name: str) -> None:
+    """A compressed stream reaches the application as it would, and us decompressed."""
+    data = compressed(name, EVENTS)
+    wire.streams(data[:9], data[9:], headers={"content-encoding": name.rsplit(maxsplit=1)[-1]})
+    with claude(wire) as client:
+        types = [event.type for event in client.messages.create(**ASK, stream=True)]
+    assert types == ["message_start", "content_block_start", "message_stop"]
+    assert (tracker.one.events, tracker.one.complete) == (EVENTS, True)
+
+
+def test_encoded_whole(tracker: Recorder, wire: Wire) -> None:
+    """A compressed whole reply is read as the SDK reads it."""
+    wire.answers(gzip.compress(MESSAGE), headers={"content-encoding": "gzip"})
+    with claude(wire) as client:
+        client.messages.create(**ASK)
+    assert tracker.one.response == MESSAGE
+
+
+def test_cut_encoded_stream(tracker: Recorder, wire: Wire) -> None:
+    """Of a compressed stream that broke off, what came is read."""
+    packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    first = packer.compress(START) + packer.flush(zlib.Z_SYNC_FLUSH)
+    wire.streams(first, headers={"content-encoding": "gzip"}, cut=True)
+    with claude(wire) as client, pytest.raises(Exception, match=r"(?i)peer|incomplete|closed"):
+        list(client.messages.create(**ASK, stream=True))
+    assert (tracker.one.events, tracker.one.complete) == (START, False)
+
+
+@pytest.mark.parametrize(("name", "module"), [("br", "brotli"), ("zstd", "zstandard")])
+def test_optional_encodings(name: str, module: str) -> None:
+    """Brotli and zstd are read where a library for them is there, cut bodies as far as they go."""
+    library: Any = pytest.importorskip(module)
+    data = library.compress(EVENTS)
+    assert bodies.decoded(data, name) == EVENTS
+    assert bodies.decoded(data[:-3], name) is not None
+    assert bodies.decoded(b"this is neither", name) is None
+
+
+def test_unreadable_encoding() -> None:
+    """An encoding that nothing here reads leaves the body unread, and is counted."""
+    told: list[tuple[str, str]] = []
+    guard.on_error(lambda where, kind: told.append((where, kind)))
+    assert bodies.decoded(b"x", "acme") is None
+    assert told == [("exchange.body", "UnknownEncoding")]
+    assert bodies.decoded(b"this is no gzip", "gzip") is None
+    assert bodies.decoded(gzip.compress(zlib.compress(b"x")), "deflate, gzip") == b"x"
+    guard.on_error(None)
+
+
+def test_cut_stream(tracker: Recorder, wire: Wire, spans: Spans) -> None:
+    """A stream that breaks off raises as it would, and is observed as cut, with an error."""
+    wire.streams(START, BLOCK, cut=True)
+    with claude(wire) as client:
+        stream = client.messages.create(**ASK, stream=True)
+        with pytest.raises(Exception, match=r"(?i)peer|incomplete|closed") as raised:
+            list(stream)
+    seen = tracker.one
+    assert (seen.events, seen.complete, seen.status) == (START + BLOCK, False, 200)
+    (span,) = spans.ended
+    assert str((span.attributes or {})["error.type"]).endswith(type(raised.value).__name__)
+
+
+def test_early_close(tracker: Recorder, wire: Wire) -> None:
+    """A stream that is closed early is observed once, as cut, with what had arrived."""
+    pause = threading.Event()
+    wire.streams(START, BLOCK + STOP, pause=pause)
+    with claude(wire) as client:
+        stream = client.messages.create(**ASK, stream=True)
+        assert next(iter(stream)).type == "message_start"
+        stream.close()
+        pause.set()
+        stream.close()
+    assert (tracker.one.events, tracker.one.complete) == (START, False)
+
+
+async def test_early_close_async(tracker: Recorder, wire: Wire) -> None:
+    """The same for an async stream."""
+    pause = threading.Event()
+    wire.streams(START, BLOCK + STOP, pause=pause)
+    async with anthropic.AsyncAnthropic(api_key="k", base_url=wire.url) as client:
+        async with await client.messages.create(**ASK, stream=True) as stream:
+            assert (await anext(stream)).type == "message_start"
+        pause.set()
+    assert (tracker.one.events, tracker.one.complete) == (START, False)
+
+
+def test_chunks_are_not_held_back(wire: Wire) -> None:
+    """An event reaches the application before the server has sent the next one."""
+    pause = threading.Event()
+    wire.streams(START, BLOCK, STOP, pause=pause)
+    with claude(wire) as client:
+        stream = iter(client.messages.create(**ASK, stream=True))
+        assert next(stream).type == "message_start"
+        assert not pause.is_set()
+        pause.set()
+        assert [e.type for e in stream] == ["content_block_start", "message_stop"]
+
+
+def test_dropped_openai(tracker: Recorder, wire: Wire) -> None:
+    """A stream in a reference cycle that is dropped half-read is settled after the collection."""
+    pause = threading.Event()
+    wire.streams(*OPENAI, pause=pause)
+    seen: list[int] = []
+
+    def step() -> None:
+        stream = client.responses.create(model="m", input="x", stream=True)
+        next(iter(stream))
+
+    with openai.OpenAI(api_key="k", base_url=wire.url) as client:
+        gc.disable()
+        try:
+            step()
+            gc.collect()
+            seen.append(len(tracker.exchanges))
+        finally:
+            gc.enable()
+        pause.set()
+        finalizing.catch_up()
+    assert (seen, tracker.one.events, tracker.one.complete) == ([0], OPENAI[0], False)
+
+
+def test_finished_but_not_read_on(tracker: Recorder, wire: Wire, spans: Spans) -> None:
+    """What a stream brought is recorded before a later request is judged, though it hangs open."""
+    pause = threading.Event()
+    wire.streams(EVENTS, b": still open\n\n", pause=pause)
+    wire.answers(MESSAGE)
+    with claude(wire) as client:
+        stream = client.messages.create(**ASK, stream=True)
+        for event in stream:
+            if event.type == "message_stop":
+                break
+        client.messages.create(**ASK)
+        first, second = tracker.exchanges
+        assert (first.events, first.complete, second.response) == (EVENTS, True, MESSAGE)
+        pause.set()
+        stream.close()
+    assert len(tracker.exchanges) == 2
+    assert spans.names == ["chat claude-x"] * 2
+
+
+def test_unfinished_stream_is_left_alone(tracker: Recorder, wire: Wire) -> None:
+    """A stream that is still running is not settled by another call."""
+    pause = threading.Event()
+    wire.streams(START, BLOCK + STOP, pause=pause)
+    wire.answers(MESSAGE)
+    with claude(wire) as client:
+        stream = iter(client.messages.create(**ASK, stream=True))
+        next(stream)
+        client.messages.create(**ASK)
+        assert [e.response for e in tracker.exchanges] == [MESSAGE]
+        pause.set()
+        list(stream)
+    assert [e.events for e in tracker.exchanges] == [None, EVENTS]
+
+
+def test_too_long_a_stream(monkeypatch: pytest.MonkeyPatch, tracker: Recorder, wire: Wire) -> None:
+    """Of a stream beyond the cap nothing is kept, the application gets it all."""
+    monkeypatch.setattr(bodies, "CAP", len(START) + 1)
+    wire.streams(START, BLOCK, STOP)
+    with claude(wire) as client:
+        assert len(list(client.messages.create(**ASK, stream=True))) == 3
+    seen = tracker.one
+    assert (seen.events, seen.response, seen.complete) == (None, None, False)
+    assert seen.request == wire.seen[0].body
+
+
+def test_nothing_is_held(tracker: Recorder, wire: Wire) -> None:
+    """Once a call is over its bodies and requests are released, even while its stream lives on."""
+    wire.streams(START, BLOCK, STOP)
+    with claude(wire) as client:
+        stream = client.messages.create(**ASK, stream=True)
+        request = weakref.ref(stream.response.request)
+        list(stream)
+        tee: Any = stream.response.stream
+        while not hasattr(type(tee), "_keep"):  # the SDK may have wrapped ours
+            tee = tee._body
+        assert tee._kept.chunks == []
+        del stream, tee
+    tracker.exchanges.clear()
+    gc.collect()
+    assert request() is None
+
+
+def test_a_stream_is_freed_as_before(tracker: Recorder, spans: Spans, wire: Wire) -> None:
+    """Observing adds no reference cycle: a response is freed without the collector as it was."""
+    wire.streams(START, BLOCK, STOP)
+
+    def freed() -> bool:
+        with claude(wire) as client:
+            gc.disable()
+            try:
+                raw = client.messages.with_raw_response.create(**ASK, stream=True)
+                dead = weakref.ref(raw.http_response)
+                raw.http_response.close()
+                del raw
+                return dead() is None
+            finally:
+                gc.enable()
+
+    uninstrument()
+    before = freed()
+    instrument("anthropic", tracer_provider=spans.provider, tracker=tracker)
+    assert freed() is before
+    assert len(tracker.exchanges) == 1
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 7, 1000])
+@pytest.mark.parametrize(
+    ("data", "over"),
+    [
+        (EVENTS, True),
+        (EVENTS.replace(b"\n", b"\r\n"), True),
+        (b'data: {"type":"message_stop"}\n\n', True),
+        (b"data: [DONE]\n\n", True),
+        (b"".join(OPENAI), True),
+        (START + BLOCK, False),
+        (EVENTS[:-1], False),
+        (b"".join(OPENAI)[:-2], False),
+        (b'data: {"text":"event: message_stop\\n\\n"}\n\n', False),
+        (b'data: {"x":"data: [DONE]"}\n\n', False),
+        (b"", False),
+    ],
+)
+def test_over(data: bytes, pieces: int, *, over: bool) -> None:
+    """The closing event is seen in any cutting of the stream, and text never looks like it."""
+    kept = bodies.Kept()
+    asked = []
+    for at in range(0, len(data), pieces):
+        kept.keep(data[at : at + pieces])
+        asked.append(kept.over())
+    assert kept.over() is over
+    assert asked.count(True) in (0, 1)
+
+
+def frame(payload: bytes) -> bytes:
+    total = 16 + len(payload)
+    return total.to_bytes(4) + b"\0\0\0\0" + b"crc." + payload + b"crc."
+
+
+def test_aws_events() -> None:
+    """The events in an AWS event stream are read; odd and cut frames are left out."""
+    import base64
+
+    event = {"type": "message_stop"}
+    chunk = json.dumps({"bytes": base64.b64encode(json.dumps(event).encode()).decode()}).encode()
+    data = frame(chunk) + frame(b"{}") + frame(b"no json") + frame(chunk)[:-1]
+    assert bodies.aws_events(data) == [event]
+    assert bodies.aws_events(b"\0" * 40) == []
+
+
+def test_later_runs_outside_collections() -> None:
+    """What a finalizer queues is done outside of the collection, in order."""
+    done: list[str] = []
+    seen: list[bool] = []
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            seen.append(finalizing.running())
+            finalizing.later(lambda: done.append("late"))
+            finalizing.catch_up()
+
+    finalizing.watch()
+    finalizing.watch()
+    try:
+        Cycle()
+        gc.collect()
+        assert (seen, done, finalizing.running()) == ([True], [], False)
+        finalizing.catch_up()
+        assert done == ["late"]
+    finally:
+        finalizing.unwatch()
+        finalizing.unwatch()
