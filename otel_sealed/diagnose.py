@@ -44,15 +44,17 @@ def _by_windows(received: Value, sample: Sample) -> Change:
     step, count = window_plan(received.size)
     head = _equal(received.prints, sample.prints, range(count))
     tail = _equal(received.prints, sample.prints, range(count, 2 * count))
+    starts = _equal(received.prints, sample.prints, range(2 * count, 2 * count + 1)) == 1
+    ends = _equal(received.prints, sample.prints, range(2 * count + 1, 2 * count + 2)) == 1
     size_in, size_out = received.size, sample.size
     if size_out < size_in:
-        if head and head >= size_out // step:
+        if starts and not ends and head >= size_out // step:
             return Change(Cause.CUT_END, f"after {size_out} of {size_in}")
-        if tail and tail >= size_out // step:
+        if ends and not starts and tail >= size_out // step:
             return Change(Cause.CUT_START, f"first {size_in - size_out} of {size_in}")
     if size_out > size_in and count and count in (head, tail):
         return Change(Cause.GROWN, f"{size_in} to {size_out}")
-    if head or tail:
+    if starts or ends or head or tail:
         start, end = head * step, size_in - tail * step
         if start < end:
             return Change(Cause.MASKED, f"within {start}-{end} of {size_in}")

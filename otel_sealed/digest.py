@@ -13,7 +13,7 @@ import hmac
 import json
 import re
 import unicodedata
-from typing import Any
+from typing import Any, Final, Literal
 
 SIZE = 16
 ALGORITHM = "hmac-sha256-128"
@@ -26,6 +26,7 @@ _MAX_BITS = 4096  # Python refuses to write much longer integers as decimals
 _URLSAFE = str.maketrans("-_", "+/")
 _ALPHABET = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+_FORMS: Final[tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...]] = ("NFC", "NFD", "NFKC", "NFKD")
 
 # cache markers are left out of every comparison (contract §2.1)
 _MARKERS = frozenset({"cache_control", "cachePoint", "cache_point"})
@@ -157,7 +158,9 @@ class Digest:
         return hmac.digest(self._key, b"conversation" + conversation, "sha256")
 
     def windows(self, data: bytes, length: int | None = None) -> bytes:
-        """Up to 8 window digests from the head and 8 from the tail of `data`, 4 bytes each.
+        """Up to 8 window digests from the head, 8 from the tail, and those of both edges of `data`.
+
+        4 bytes each; an edge is the first or last 16 bytes, which tells a cut from a mask there.
 
         Windows are sized for a value of `length` bytes (default: that of `data`), so that a
         changed value can be cut the way the received one was. Empty for under 32 bytes.
@@ -168,7 +171,8 @@ class Digest:
         head = [data[i * step : (i + 1) * step] for i in range(count)]
         size = len(data)
         tail = [data[max(0, size - (i + 1) * step) : max(0, size - i * step)] for i in range(count)]
-        return b"".join(self._window(part) for part in head + tail)
+        edges = [data[:_MIN_WINDOW], data[-_MIN_WINDOW:]]
+        return b"".join(self._window(part) for part in head + tail + edges)
 
     def _window(self, part: bytes) -> bytes:
         return hmac.digest(self._window_key, part, "sha256")[:_WINDOW_BYTES]
@@ -191,8 +195,8 @@ def normal_forms(text: str) -> tuple[str, ...]:
     """The four Unicode normal forms of `text` that differ from it."""
     return tuple(
         form
-        for name in ("NFC", "NFD", "NFKC", "NFKD")
-        if (form := unicodedata.normalize(name, text)) != text  # type: ignore[arg-type]
+        for name in _FORMS
+        if (form := unicodedata.normalize(name, text)) != text
     )
 
 

@@ -85,6 +85,7 @@ def exchange_of(line: Any, name: str, number: int) -> Exchange:
         betas=tuple(envelope.betas or ()),
         transport=envelope.transport,
         conversation=envelope.conversation or name,
+        continues=True,
         status=envelope.status,
         complete=envelope.complete is not False,
         number=number,

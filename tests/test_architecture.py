@@ -95,6 +95,7 @@ ROOMS = {
     # 3 judgement
     "judge": Room(floor=3),
     "overlay": Room(floor=3),
+    "settled": Room(floor=3, impure=names("threading")),
     "rulebook": Room(floor=3, siblings=names("judge")),
     "disputes": Room(floor=3, impure=names("threading")),
     "effects": Room(floor=3, impure=names("threading")),
@@ -114,6 +115,8 @@ ROOMS = {
     # 6 doors
     # the offline form of an exchange, read from files
     "transcript": Room(floor=6, outside=names("pydantic")),
+    # what a launcher finds by entry point: it imports the house only inside, and lets nothing out
+    "zerocode": Room(floor=6),
     # one response, without a history
     "inspection": Room(floor=6),
     "triage": Room(floor=6, outside=names("pydantic rich")),
@@ -131,7 +134,9 @@ ROOMS = {
     "probe": Room(floor=6, outside=names("pydantic rich") | SDKS),
     "cli": Room(
         floor=6,
-        siblings=names("triage testing testing.strict probe transcript inspection"),
+        siblings=names(
+            "triage testing testing.strict testing.hosts probe transcript inspection"
+        ),
         outside=names("typer rich pydantic opentelemetry") | SDKS,
     ),
     "__main__": Room(floor=6, siblings=names("cli")),

@@ -92,7 +92,8 @@ def _block(
         present = present or there
         moved = moved or row.fate in (Fate.RETYPED, Fate.MISPLACED)
         merged = merged or row.fate is Fate.MERGED
-    if present and placed is not None and not moved and turn.number not in scene.lineage.held:
+    same = placed is not None and placed[1].type == block.type  # else it has no such companions
+    if present and placed and same and not moved and turn.number not in scene.lineage.held:
         yield from companions(block, placed, scene, scene.probe, merged=merged)
 
 

@@ -61,8 +61,8 @@ def first_break(
 ) -> Break | None:
     """The first change before a seal that is in this request, or None.
 
-    `homes`: turn number to the index in `messages` its seals stand in; `exempt`: turns whose prefix
-    may be gone (behind a compaction).
+    `homes`: turn number to the index in `messages` its seals stand in; `exempt`: turns whose earlier
+    messages may be gone (behind a compaction); system and tools still stand before them.
     """
     full = full_prefixes(turns)
     now_head = dict(head.parts)
@@ -70,12 +70,14 @@ def first_break(
     for turn in turns:
         home = homes.get(turn.number)
         before = full.get(turn.number)
-        if home is None or before is None or turn.number in exempt:
+        if home is None or before is None:
             continue
         for name, digest in turn.head.parts:
             if now_head.get(name) != digest:
                 cause = {"system": Cause.SYSTEM, "instructions": Cause.SYSTEM}.get(name)
                 return Break(turn, cause or Cause.TOOLS, name)
+        if turn.number in exempt:
+            continue
         at = messages[home].index
         here = tuple((index, digest) for index, digest in now if index < at)
         for (index, digest), was in zip(here, before, strict=False):

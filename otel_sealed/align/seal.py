@@ -40,7 +40,7 @@ def seal_row(
     row = Finding(value.artifact, Fate.INTACT, digest_in=value.digest, size_in=value.size)
     if turn.number in scene.lineage.held:
         return _held(scene, row, found), bool(found)
-    if not found:
+    if not found or _taken(scene, value, found, placed):
         return _absent(scene, row, turn, index, value, placed)
     here = _choose(scene, value, found, placed)
     scene.explained.update((held.slot, held.value.artifact) for held in found)
@@ -65,6 +65,12 @@ def _held(scene: Scene, row: Finding, found: list[Held]) -> Finding:
     scene.explained.update((held.slot, held.value.artifact) for held in found)
     row = sent_as(row, found[0].value, scene.path(found[0].slot))
     return replace(row, fate=Fate.DUPLICATED, cause=Cause.SERVER_STATE, locus=Locus.PROCESS)
+
+
+def _taken(scene: Scene, value: Value, found: list[Held], placed: Placed | None) -> bool:
+    """Whether a value that came several times stands in fewer places, and none of them is ours."""
+    ours = placed is not None and any(held.slot == placed[0] for held in found)
+    return not ours and len(found) < scene.issued[value.canon]
 
 
 def _choose(scene: Scene, value: Value, found: list[Held], placed: Placed | None) -> Held:

@@ -11,6 +11,7 @@ from otel_sealed.model import (
     Fate,
     Finding,
     Head,
+    Kind,
     Lineage,
     Locus,
     Message,
@@ -30,9 +31,11 @@ def surroundings(
 ) -> Iterator[Outcome]:
     """At most one row for the prefix and one for the issuer, where a seal of ours is sent at all.
 
-    `seals`: the artifact names that are seals. What a compaction carries may have gone.
+    `seals`: the artifact names that are seals. What a compaction carries may have gone, and the
+    compaction itself is bound to no prefix: a compact call has instructions of its own.
     """
     homes: dict[int, int] = {}
+    bound: dict[int, int] = {}
     gone: set[int] = set()
     for outcome in outcomes:
         if outcome.turn is None:
@@ -45,10 +48,12 @@ def surroundings(
             and outcome.finding.artifact in seals
         ):
             homes.setdefault(outcome.turn.number, outcome.at)
-    exempt = {number for number in homes if gone and number >= min(gone)}
-    broken = first_break(lineage.turns, homes, head, messages, exempt)
+            if outcome.block is None or outcome.block.kind is not Kind.COMPACTION:
+                bound.setdefault(outcome.turn.number, outcome.at)
+    exempt = {number for number in bound if gone and number >= min(gone)}
+    broken = first_break(lineage.turns, bound, head, messages, exempt)
     if broken is not None:
-        yield _prefix(broken, homes)
+        yield _prefix(broken, bound)
     yield from _issuer(facts, lineage, homes)
 
 

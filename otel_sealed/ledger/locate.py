@@ -235,29 +235,40 @@ def _owners(
 ) -> dict[SlotAt, int]:
     """Give each block of the model to one turn: by its keys, else by its neighbours, else by order.
 
-    A key shared by several turns of the line (the same short text twice) goes to the first of them
-    not before the turn last seen.
+    A key shared by several turns of the line (the same short text twice, the constant seal of a
+    mock) goes to the turn of its neighbours, else to the first of them that is not yet told.
     """
     known = {turn.number for turn in turns}
     owner: dict[SlotAt, int] = {}
-    current = -1
+    current = untold = -1
     for at, message in enumerate(messages):
         if message.speaker is not Speaker.MODEL:
+            untold = current + 1
             continue
+        found = {
+            index: [n for n in poll.by_slot.get((at, index), ()) if n in known]
+            for index in range(len(message.blocks))
+        }
+        sure = {numbers[0] for numbers in found.values() if len(numbers) == 1}
         mine = []
-        for index in range(len(message.blocks)):
-            numbers = [n for n in poll.by_slot.get((at, index), ()) if n in known]
+        for index, numbers in found.items():
             if numbers:
-                current = min((n for n in numbers if n >= current), default=numbers[-1])
+                current = _next([n for n in numbers if n in sure] or numbers, untold, current)
                 owner[(at, index)] = current
                 mine.append(current)
         hinted = sorted(n for n in poll.by_message.get(at, ()) if n in known)
         if not mine and hinted:
-            mine = [min((n for n in hinted if n >= current), default=hinted[-1])]
-            current = mine[0]
+            current = _next(hinted, untold, current)
+            mine = [current]
         _fill(owner, at, len(message.blocks), mine)
     _by_order(messages, owner, turns)
     return owner
+
+
+def _next(numbers: list[int], untold: int, current: int) -> int:
+    """The first of `numbers` not told yet, else the first not before the current one."""
+    later = [n for n in numbers if n >= untold] or [n for n in numbers if n >= current]
+    return min(later, default=numbers[-1])
 
 
 def _fill(owner: dict[SlotAt, int], at: int, count: int, mine: list[int]) -> None:

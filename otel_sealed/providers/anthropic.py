@@ -350,8 +350,8 @@ def _traits(place: Place) -> frozenset[Trait]:
         found |= _turn_traits(turn, place.index)
         if block.kind is Kind.COMPACTION:
             found |= _compaction_traits(place)
-        if _ACCOUNT_BOUND.search(turn.model):
-            found.add(Trait.ACCOUNT_BOUND)
+    if turn is not None and _ACCOUNT_BOUND.search(turn.model):
+        found.add(Trait.ACCOUNT_BOUND)
     if _BINDING_ALWAYS.search(facts.model):
         found.add(Trait.BINDING_ALWAYS)
     return frozenset(found)

@@ -68,7 +68,7 @@ def resolve(provider: str, host: str, model: str, default: str) -> tuple[str, st
     name = provider or next((n for end, n in _HOSTS if host.endswith(end)), "")
     by_model = next((v for pattern, v in _MODELS if pattern.search(model)), "")
     if not name:
-        vendor = by_model or default
-        return vendor, vendor
+        own = by_model or default
+        return own, own
     vendor, platform = _PROVIDERS.get(name, (name, name))
     return vendor or by_model or default, platform

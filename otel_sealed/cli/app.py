@@ -1,0 +1,89 @@
+"""The commands. Each is a thin door: what it does stands in the module of its name."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    # a pretty traceback shows local variables, and those hold what was read
+    pretty_exceptions_enable=False,
+    help="Know that sealed model state came back byte-exact, without recording it.",
+)
+
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        typer.echo(f"otel-sealed {metadata.version('otel-sealed')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    _wanted: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Nothing but the options of all commands."""
+
+
+@app.command()
+def demo(*, as_json: _Json = False) -> None:
+    """Run the real SDKs against a strict local provider and show what hosts lose.
+
+    Needs no network and no key. Leaves spans, metrics and log events under .otel-sealed/.
+    """
+    from otel_sealed.cli import demo as door
+
+    raise typer.Exit(door.run(as_json=as_json))
+
+
+@app.command()
+def verify(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Exchange transcripts.")],
+    *,
+    as_json: _Json = False,
+) -> None:
+    """Judge recorded exchanges: did every sealed value come back as it was received?
+
+    Exit status: 0 nothing degrades or breaks, 1 something does, 2 unusable input.
+    """
+    from otel_sealed.cli import verify as door
+
+    raise typer.Exit(door.run(files, as_json=as_json))
+
+
+@app.command()
+def inspect(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A response; - reads stdin.")],
+    *,
+    as_json: _Json = False,
+) -> None:
+    """Show the blocks of one response, the seals in them and their sizes; no content."""
+    from otel_sealed.cli import inspect as door
+
+    raise typer.Exit(door.run(file, as_json=as_json))
+
+
+@app.command()
+def provider(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 0,
+    *,
+    verify_signed_text: Annotated[
+        bool, typer.Option("--verify-signed-text", help="Refuse signed thinking that was edited.")
+    ] = False,
+) -> None:
+    """Serve the strict provider on loopback and print its base URL, until Ctrl-C."""
+    from otel_sealed.cli import provider as door
+
+    raise typer.Exit(door.run(port, verify_signed_text=verify_signed_text))

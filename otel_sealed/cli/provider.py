@@ -1,0 +1,31 @@
+"""`otel-sealed provider`: the strict provider, until it is interrupted."""
+
+from __future__ import annotations
+
+import sys
+
+from otel_sealed.cli import OK
+from otel_sealed.errors import SealedError
+from otel_sealed.testing.strict import run as serve
+
+
+def run(port: int, *, verify_signed_text: bool) -> int:
+    """Serve, and print the base URL as the only line on stdout."""
+    try:
+        serve(port, verify_signed_text=verify_signed_text, on_ready=_tell)
+    except OSError as error:
+        raise SealedError(
+            error.strerror or "cannot listen",
+            where=f"port {port}",
+            remedy="--port 0 takes a free one",
+        ) from None
+    return OK
+
+
+def _tell(url: str) -> None:
+    sys.stdout.write(f"{url}\n")
+    sys.stdout.flush()
+    if sys.stderr.isatty():
+        sys.stderr.write(
+            "Anthropic and Gemini take this as base URL, OpenAI adds /v1. Ctrl-C ends it.\n"
+        )

@@ -1,0 +1,162 @@
+"""`otel-sealed verify`: recorded exchanges, judged by the core that judges live calls.
+
+Every file is judged by a memory of its own, so that what it shows does not depend on which other
+files are named beside it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+
+from otel_sealed.cli import OK, VIOLATED, complain
+from otel_sealed.cli.show import (
+    Ticker,
+    console,
+    json_line,
+    plural,
+    size,
+    table,
+    ticker,
+    verdict,
+)
+from otel_sealed.errors import SealedError
+from otel_sealed.model import Fate, Finding, ProviderVerdict, Rejection, Report
+from otel_sealed.providers import dialects
+from otel_sealed.tracker import Tracker
+from otel_sealed.transcript import read
+
+_COLUMNS = ("line", "artifact", "came in", "went back", "fate", "verdict", "the provider")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One artifact of one request of one file."""
+
+    file: str
+    exchange: int
+    finding: Finding
+
+    def as_json(self) -> dict[str, Any]:
+        """The object design §6 describes; every key is always there."""
+        found = self.finding
+        origin = found.received
+        return {
+            "file": self.file,
+            "exchange": self.exchange,
+            "artifact": found.artifact,
+            "fate": found.fate,
+            "verdict": found.verdict,
+            "rule": found.rule or None,
+            "cause": found.cause,
+            "locus": found.locus,
+            "received": {"exchange": origin.exchange, "path": origin.path} if origin else None,
+            "returned": {"path": found.returned} if found.returned is not None else None,
+            "size": {"received": found.size_in, "returned": found.size_out},
+            "provider_verdict": found.provider_verdict,
+            "rejection": found.rejection,
+        }
+
+
+def run(files: list[str], *, as_json: bool) -> int:
+    """Judge files and print the rows; the exit status says what they showed."""
+    worst = OK
+    for file in files:
+        rows: list[Row] = []
+        error = None
+        try:
+            with ticker(printing=as_json) as ticks:
+                for row in _rows(file, ticks):
+                    worst = max(worst, VIOLATED if row.finding.verdict.violates else OK)
+                    if as_json:
+                        json_line(row.as_json())
+                    else:
+                        rows.append(row)
+        except SealedError as unusable:
+            error = unusable
+        if not as_json and (rows or error is None):
+            _print(file, rows)
+        if error is not None:
+            worst = complain(error.line())
+    return worst
+
+
+def _rows(file: str, ticks: Ticker) -> Iterator[Row]:
+    """The rows of a file, as far as it is usable."""
+    tracker = Tracker(secrets.token_bytes(32))
+    for exchange in read(file):
+        line = exchange.number or 0
+        ticks.say(f"{file}, line {line + 1}")
+        report = tracker.observe(exchange)
+        for finding in report.findings:
+            yield Row(file, line, finding)
+        _refuse_unread(file, report)
+
+
+def _refuse_unread(file: str, report: Report) -> None:
+    if not report.unread:
+        return
+    where = f"{file}, line {report.exchange + 1}"
+    if "api" in report.unread:
+        known = ", ".join(dialects())
+        raise SealedError("its api is not read by this version", where=where, remedy=known)
+    raise SealedError(f"cannot be read: {', '.join(report.unread)}", where=where)
+
+
+# ---------------------------------------------------------------------------------- for people
+
+
+def _print(file: str, rows: list[Row]) -> None:
+    out = console()
+    shown = [row for row in rows if row.finding.first or row.finding.fate is not Fate.INTACT]
+    if shown:
+        out.print(table(_COLUMNS, (_cells(row) for row in shown), "line"))
+    out.print(_summary(file, rows, len(rows) - len(shown)), soft_wrap=True)
+    for line in _reasons(rows):
+        out.print(line, soft_wrap=True)
+
+
+def _cells(row: Row) -> tuple[str | Text, ...]:
+    found = row.finding
+    origin = found.received
+    came = f"line {origin.exchange + 1} {origin.path}" if origin else "never seen"
+    back = found.returned or ""
+    return (
+        str(row.exchange + 1),
+        found.artifact,
+        f"{came} {size(found.size_in)}".strip(),
+        f"{back} {size(found.size_out)}".strip() or "nothing",
+        f"{found.fate} ({found.cause})" if found.cause else found.fate.value,
+        verdict(found.verdict, found.rule),
+        said(found.provider_verdict, found.rejection),
+    )
+
+
+def said(provider: ProviderVerdict, rejection: Rejection | None) -> str:
+    """What the provider said, in a word or two."""
+    if provider is ProviderVerdict.UNREPORTED:
+        return ""
+    return f"{provider}: {rejection}" if rejection else provider.value
+
+
+def _summary(file: str, rows: list[Row], hidden: int) -> str:
+    bad = sum(row.finding.verdict.violates for row in rows)
+    again = f", {hidden:,} of them intact once more and not shown" if hidden else ""
+    if not rows:
+        return f"{file}: nothing sealed was due or sent"
+    verb = "degrades or breaks" if bad == 1 else "degrade or break"
+    return f"{file}: {plural(len(rows), 'row')}{again}; {bad:,} {verb}"
+
+
+def _reasons(rows: list[Row]) -> Iterator[str]:
+    """What the rules behind the verdicts say, each once."""
+    wanted = {row.finding.rule for row in rows if row.finding.verdict.violates}
+    for dialect in dialects().values():
+        for rule in dialect.rules:
+            if rule.id in wanted:
+                wanted.discard(rule.id)
+                yield f"{rule.id}: {rule.says}"
