@@ -95,11 +95,15 @@ ROOMS = {
     # 3 judgement
     "judge": Room(floor=3),
     "overlay": Room(floor=3),
-    "settled": Room(floor=3, impure=names("threading")),
     "rulebook": Room(floor=3, siblings=names("judge")),
-    "disputes": Room(floor=3, impure=names("threading")),
-    "effects": Room(floor=3, impure=names("threading")),
-    "tracker": Room(floor=3, siblings=names("judge overlay disputes effects")),
+    "tracker": Room(
+        floor=3,
+        siblings=names("judge overlay tracker.disputes tracker.effects tracker.settled"),
+    ),
+    # the state of a tracker beside its ledger, each with a lock of its own
+    "tracker.disputes": Room(floor=3, impure=names("threading")),
+    "tracker.effects": Room(floor=3, impure=names("threading")),
+    "tracker.settled": Room(floor=3, impure=names("threading")),
     # 4 emission
     "telemetry": Room(
         floor=4,
@@ -134,9 +138,7 @@ ROOMS = {
     "probe": Room(floor=6, outside=names("pydantic rich") | SDKS),
     "cli": Room(
         floor=6,
-        siblings=names(
-            "triage testing testing.strict testing.hosts probe transcript inspection"
-        ),
+        siblings=names("triage testing testing.strict testing.hosts probe transcript inspection"),
         outside=names("typer rich pydantic opentelemetry") | SDKS,
     ),
     "__main__": Room(floor=6, siblings=names("cli")),

@@ -107,8 +107,8 @@ def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Ite
     now = same_artifact(sent, artifact)
     row = Finding(artifact, Fate.UNSEALED, returned=scene.path(slot), locus=Locus.SOURCE)
     if now is not None and now.state is State.PRESENT:
-        if scene.issued.get(now.canon):
-            return  # a copy of another seal: that seal's own row says so
+        if scene.issued.get(now.canon) or (slot, artifact) in scene.explained:
+            return  # a copy of another seal, or that seal encoded over: its own row says so
         scene.explained.add((slot, artifact))
         cause = Cause.PLACEHOLDER if now.canon in scene.names.placeholders else None
         row = replace(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)

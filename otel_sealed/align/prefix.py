@@ -61,8 +61,8 @@ def first_break(
 ) -> Break | None:
     """The first change before a seal that is in this request, or None.
 
-    `homes`: turn number to the index in `messages` its seals stand in; `exempt`: turns whose earlier
-    messages may be gone (behind a compaction); system and tools still stand before them.
+    `homes`: turn number to the index in `messages` its seals stand in; `exempt`: turns whose
+    earlier messages may be gone (behind a compaction); system and tools still stand before them.
     """
     full = full_prefixes(turns)
     now_head = dict(head.parts)

@@ -23,7 +23,7 @@ from otel_sealed.model import (
 
 def surroundings(
     facts: Facts,
-    head: Head,
+    head: Head | None,
     messages: tuple[Message, ...],
     lineage: Lineage,
     outcomes: Sequence[Outcome],
@@ -31,8 +31,9 @@ def surroundings(
 ) -> Iterator[Outcome]:
     """At most one row for the prefix and one for the issuer, where a seal of ours is sent at all.
 
-    `seals`: the artifact names that are seals. What a compaction carries may have gone, and the
-    compaction itself is bound to no prefix: a compact call has instructions of its own.
+    `head` is None where the prefix was compared already. `seals`: the artifact names that are
+    seals. What a compaction carries may have gone, and the compaction itself is bound to no
+    prefix: a compact call has instructions of its own.
     """
     homes: dict[int, int] = {}
     bound: dict[int, int] = {}
@@ -51,9 +52,10 @@ def surroundings(
             if outcome.block is None or outcome.block.kind is not Kind.COMPACTION:
                 bound.setdefault(outcome.turn.number, outcome.at)
     exempt = {number for number in bound if gone and number >= min(gone)}
-    broken = first_break(lineage.turns, bound, head, messages, exempt)
-    if broken is not None:
-        yield _prefix(broken, bound)
+    if head is not None:
+        broken = first_break(lineage.turns, bound, head, messages, exempt)
+        if broken is not None:
+            yield _prefix(broken, bound)
     yield from _issuer(facts, lineage, homes)
 
 

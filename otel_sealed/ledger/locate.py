@@ -10,7 +10,7 @@ unambiguous and long, or when the caller named the conversation. A tie is nobody
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from otel_sealed.model import Block, Kind, Lineage, Message, Role, SlotAt, Speaker, State, Turn
@@ -132,32 +132,64 @@ def summarised(ledger: Ledger, told: Iterable[bytes], conversation: bytes) -> Li
 
 
 def _poll_message(poll: _Poll, at: int, message: Message, chain: bytes) -> None:
+    """One message's votes: text it shares with others does not outvote its strong keys."""
     model = message.speaker is Speaker.MODEL
-    for index, block in enumerate(message.blocks):
-        strong = _strong(poll, block)
-        if strong:
-            poll.vote(strong, _STRONG if model or block.sealed else _RESULT)
+    strong = [_strong(poll, block) for block in message.blocks]
+    sure = _agreed(strong)
+    for block, numbers in zip(message.blocks, strong, strict=True):
+        if numbers:
+            poll.vote(_within(numbers, sure), _STRONG if model or block.sealed else _RESULT)
             poll.hits += 1
         elif block.sealed:
             poll.misses += 1
-        if not model:
-            continue
+    if not model:
+        return
+    before = _within(poll.look(chain), sure)
+    poll.vote(before, _CHAIN)
+    joined = _told_apart(poll.look(message.joined), sure, before)
+    poll.vote(joined, _LONG if message.joined_chars >= _LONG_TEXT else _WEAK)
+    poll.by_message[at] = {*joined, *before}
+    for index, block in enumerate(message.blocks):
         weak = poll.look(block.payload)
-        poll.vote(weak, _LONG if block.payload_chars >= _LONG_TEXT else _WEAK)
-        poll.by_slot[(at, index)] = strong or weak
-    if model:
-        before = poll.look(chain)
-        poll.vote(before, _CHAIN)
-        joined = poll.look(message.joined)
-        poll.vote(joined, _LONG if message.joined_chars >= _LONG_TEXT else _WEAK)
-        poll.by_message[at] = {*joined, *before}
+        long = block.payload_chars >= _LONG_TEXT
+        poll.vote(_told_apart(weak, sure, {*before, *joined}), _LONG if long else _WEAK)
+        poll.by_slot[(at, index)] = strong[index] or _within(weak, sure) or weak
+
+
+def _agreed(strong: list[tuple[int, ...]]) -> frozenset[int]:
+    """The turns that all blocks with strong keys agree on; where they do not, any they name."""
+    named = [frozenset(numbers) for numbers in strong if numbers]
+    if not named:
+        return frozenset()
+    return frozenset.intersection(*named) or frozenset.union(*named)
+
+
+def _within(numbers: tuple[int, ...], sure: Collection[int]) -> tuple[int, ...]:
+    """`numbers`, or those of them that are sure where something is."""
+    return tuple(n for n in numbers if n in sure) if sure else numbers
+
+
+def _told_apart(
+    weak: tuple[int, ...], sure: Collection[int], likely: Collection[int]
+) -> tuple[int, ...]:
+    """Of the turns that hold a visible text, those that something else speaks for, or the only one.
+
+    A text that several turns hold, and nothing tells apart, is evidence for none of them.
+    """
+    if sure:
+        return _within(weak, sure)
+    backed = tuple(n for n in weak if n in likely)
+    return backed or (weak if len(weak) == 1 else ())
 
 
 def _strong(poll: _Poll, block: Block) -> tuple[int, ...]:
-    """Turns that all strong keys of a block agree on; where they disagree, those of its seal."""
+    """Turns that all strong keys of a block agree on; where they disagree, those of its ids.
+
+    A known id under another turn's seal is the carrier of that id, with a swapped seal in it.
+    """
     keys = [v.canon for v in block.values if v.role is Role.SEAL and v.state is State.PRESENT]
     found: tuple[int, ...] = ()
-    for key in (*keys, *block.anchors, *block.hidden):
+    for key in (*block.anchors, *keys, *block.hidden):
         numbers = poll.look(key)
         both = tuple(n for n in numbers if n in found)
         found = both or found or numbers
@@ -239,6 +271,7 @@ def _owners(
     mock) goes to the turn of its neighbours, else to the first of them that is not yet told.
     """
     known = {turn.number for turn in turns}
+    homes = _homes(messages, poll, known)
     owner: dict[SlotAt, int] = {}
     current = untold = -1
     for at, message in enumerate(messages):
@@ -249,6 +282,7 @@ def _owners(
             index: [n for n in poll.by_slot.get((at, index), ()) if n in known]
             for index in range(len(message.blocks))
         }
+        _send_home(found, message, at, homes)
         sure = {numbers[0] for numbers in found.values() if len(numbers) == 1}
         mine = []
         for index, numbers in found.items():
@@ -263,6 +297,32 @@ def _owners(
         _fill(owner, at, len(message.blocks), mine)
     _by_order(messages, owner, turns)
     return owner
+
+
+def _homes(
+    messages: tuple[Message, ...], poll: _Poll, known: Collection[int]
+) -> dict[int, set[int]]:
+    """Turn to the messages in which blocks of it stand that are more than a seal."""
+    homes: dict[int, set[int]] = {}
+    for (at, index), numbers in poll.by_slot.items():
+        block = messages[at].blocks[index]
+        if (block.anchors or not block.sealed) and len(numbers) == 1 and numbers[0] in known:
+            homes.setdefault(numbers[0], set()).add(at)
+    return homes
+
+
+def _send_home(
+    found: dict[int, list[int]], message: Message, at: int, homes: Mapping[int, set[int]]
+) -> None:
+    """A block with nothing but the seal of a turn that stands elsewhere is a swapped seal.
+
+    The carrier belongs to the turn whose blocks stand around it.
+    """
+    local = [number for number, places in homes.items() if at in places]
+    for index, numbers in found.items():
+        away = numbers and not any(n in local for n in numbers) and numbers[0] in homes
+        if len(local) == 1 and away and not message.blocks[index].anchors:
+            found[index] = local
 
 
 def _next(numbers: list[int], untold: int, current: int) -> int:

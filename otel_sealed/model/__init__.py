@@ -2,6 +2,7 @@
 
 from otel_sealed.model.records import (
     Block,
+    Check,
     Facts,
     Finding,
     Head,
@@ -38,6 +39,7 @@ __all__ = [
     "Block",
     "Carry",
     "Cause",
+    "Check",
     "Confidence",
     "Facts",
     "Fate",

@@ -152,8 +152,9 @@ class Turn:
     `exchange` the caller's 0-based exchange number; `chain` the rolling message digest of the
     request that brought it; `prefix` the digests of what it was told (all but the model's own
     messages) behind the first `prefix_shared` ones, which it shares with its parent, and `head` of
-    what stood before them; `thinking` what its request said of it; `response_key`/`thread` name
-    state the server keeps; `origin` is trace and span id of that call (24 bytes) or empty.
+    what stood before them; `told` is a rolling digest of all it was told, `thinking` what its
+    request said of it; `response_key`/`thread` name state the server keeps; `origin` is trace and
+    span id of that call (24 bytes) or empty.
     """
 
     exchange: int
@@ -174,6 +175,7 @@ class Turn:
     chain: bytes = b""
     prefix: tuple[bytes, ...] = ()
     prefix_shared: int = 0
+    told: bytes = b""
     head: Head = Head()
     origin: bytes = b""
     joined: bytes = b""
@@ -266,14 +268,28 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """How many rows of one kind a request had."""
+
+    artifact: str
+    fate: Fate
+    verdict: Verdict
+    rule: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All that one exchange showed. This, and nothing else, reaches emission and the doors.
 
     `verdict` is the worst of the findings, None when nothing sealed was involved.
     `received_types`/`returned_types` are the block types in order; `unread` names what of the
     bodies could not be read (`request.json`, `response.depth`, …), never why in their words;
-    `drift` are sealed-looking keys no provider file describes, by name and size in characters;
-    `summary_size` counts the characters of readable stand-ins (summaries, thinking text) that came.
+    `settled` counts the rows of what an earlier request of the same bytes settled, which have no
+    finding here; `rest_count` and the keyed `rest_digest` stand for all rows that are well and went
+    out before, settled or not. `drift` are sealed-looking keys no provider file describes, by name
+    and size in characters; `summary_size` counts the characters of readable stand-ins (summaries,
+    thinking text) that came.
     """
 
     facts: Facts
@@ -298,6 +314,9 @@ class Report:
     unread: tuple[str, ...] = ()
     drift: tuple[tuple[str, int], ...] = ()
     receipts: tuple[ToolReceipt, ...] = ()
+    settled: tuple[Check, ...] = ()
+    rest_count: int = 0
+    rest_digest: bytes = b""
     summary_size: int = 0
     prefix: bytes = b""
     lookups_hit: int = 0

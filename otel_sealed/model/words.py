@@ -238,6 +238,7 @@ class Trait(StrEnum):
     NEVER_HELD = "never_held"
     SERVER_STATE = "server_state"
     WEBSOCKET = "websocket"
+    XAI = "xai"
     PLACEHOLDER = "placeholder"
     EMPTY_TEXT = "empty_text"
     LAST_TURN = "last_turn"

@@ -19,10 +19,10 @@ from otel_sealed.contract import (
     RawAnswer,
     RawMessage,
 )
-from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, Trait, Usage
+from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, Trait, Turn, Usage
 from otel_sealed.providers.openai_rules import RULES
 
-_KNOWN_MODEL = re.compile(r"(^|[./])(gpt-[345]|gpt-6|o[1-9](-|$)|codex|chatgpt)")
+_KNOWN_MODEL = re.compile(r"(^|[./])(gpt-[345]|gpt-6|o[1-9](-|$)|codex|chatgpt|grok)")
 # O13: which models drop reasoning after a prefix change is not published; 6.2 is the one named
 _BINDING = re.compile(r"(^|[./])gpt-6")
 # O15: the gpt-5.6 family defaults to all_turns, earlier models to current_turn
@@ -324,18 +324,17 @@ def _traits(place: Place) -> frozenset[Trait]:
         found.add(Trait.KEEPS_ALL)
     if _BINDING.search(facts.model):
         found.add(Trait.BINDING)
+    if facts.vendor == "xai":
+        found.add(Trait.XAI)
     if sent is not None and not sent.has_server_id:
         found.add(Trait.ID_ABSENT)
-    if place.turn is not None and _follower_id(place):
+    if place.turn is not None and _follower_id(place.turn, place):
         found.add(Trait.FOLLOWER_ID)
     return frozenset(found)
 
 
-def _follower_id(place: Place) -> bool:
+def _follower_id(turn: Turn, place: Place) -> bool:
     """Whether an item that came behind the block stands in the request with its server id (O4)."""
-    turn = place.turn
-    if turn is None:
-        return False
     wanted: set[bytes] = set()
     for block in turn.blocks[place.index + 1 :]:
         carrier = _BY_TYPE.get(block.type)

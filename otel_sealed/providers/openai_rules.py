@@ -172,6 +172,15 @@ RULES: tuple[Rule, ...] = (
         disputed=True,
     ),
     rule(
+        "X9",
+        "on xAI nothing fails when a reasoning item is lost, and answers get worse",
+        {F.DROPPED, F.SUBSTITUTED, F.ORPHANED},
+        V.DEGRADES,
+        when={T.XAI},
+        unless={T.FOREIGN_TURN},
+        source="D docs.x.ai troubleshooting-reasoning",
+    ),
+    rule(
         "O3",
         "a reasoning item needs the item that followed it",
         {F.ORPHANED},

@@ -1,7 +1,8 @@
 """Refusals of sealed state, told by code and message fragments, never by status (contract §7).
 
 One table for all dialects: a gateway passes on the words of whoever refused. Fragments are compared
-in lower case without quotes and backticks; the first class that hits wins.
+in lower case without quotes, backticks and the backslashes of escaped ones; the first class that
+hits wins.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
     ),
 )
 
-_QUOTES = str.maketrans("", "", "`'\"")
+_QUOTES = str.maketrans("", "", "`'\"\\")
 _MAX_TEXT = 16_384
 _MAX_DEPTH = 8
 _POINTERS = (

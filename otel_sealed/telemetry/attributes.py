@@ -189,15 +189,17 @@ def _returned(rows: Sequence[Row]) -> dict[str, Value]:
 def _rest(
     report: Report, rows: Sequence[Row], listed: Sequence[Row], rekey: Rekey
 ) -> dict[str, Value]:
+    """What has no row of its own: what is well and went out before, and what had no room."""
     shown = {id(row) for row in listed}
-    rest = [row for row in rows if id(row) not in shown]
-    if not rest:
+    cut = [row for row in rows if row.listed and id(row) not in shown]
+    count = report.rest_count + len(cut)
+    if not count:
         return {}
-    rolling = hashlib.sha256()
-    for row in rest:
+    rolling = hashlib.sha256(report.rest_digest)
+    for row in cut:
         rolling.update(f"{row.artifact}={row.digest};".encode())
     return {
-        vocab.REST_COUNT: len(rest),
+        vocab.REST_COUNT: count,
         vocab.REST_DIGEST: rekey(report.conversation, rolling.digest()).hex(),
     }
 

@@ -19,7 +19,7 @@ from otel_sealed.model import Verdict
 from otel_sealed.telemetry import names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from opentelemetry.context import Context
     from opentelemetry.metrics import CallbackOptions, Histogram, Meter, MeterProvider
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Labels: TypeAlias = "Mapping[str, str]"
 VIOLATING: Final = tuple(verdict for verdict in Verdict if verdict.violates)
 LEAK_PLACES: Final = ("span", "log")
-_CLOSED: Final = 100
+_CLOSED: Final = 140
 """More than the series of all metrics whose labels are closed lists (violations, lookups, …)."""
 _RESERVE: Final = 100
 """Series kept for folded names, so that the bound holds with every real name used up."""
@@ -84,8 +84,9 @@ class Metrics:
         *,
         version: str = "",
         entries: Callable[[], int] | None = None,
+        state: Callable[[], str] = lambda: vocab.ACTIVE,
     ) -> None:
-        """`entries` tells how many turns the ledger holds."""
+        """`entries` tells how many turns the ledger holds, `state` whether calls are observed."""
         meter = metrics.get_meter(vocab.SCOPE, version, meter_provider)
         self._counters = {
             metric.name: meter.create_counter(metric.name, metric.unit, metric.brief)
@@ -95,18 +96,11 @@ class Metrics:
         self._size = _histogram(meter, vocab.SIZE)
         self._duration = _histogram(meter, vocab.DURATION)
         if entries is not None:
-            self._observe(meter, entries)
+            _observe(meter, vocab.ENTRIES, lambda: [Observation(entries())])
+        _observe(meter, vocab.PROCESS_STATE, lambda: _states(state()))
         self._series = Series()
         self._primed: set[str] = set()
         self._lock = Lock()
-
-    @staticmethod
-    def _observe(meter: Meter, entries: Callable[[], int]) -> None:
-        def read(_: CallbackOptions) -> Iterable[Observation]:
-            return [Observation(entries())]
-
-        metric = vocab.ENTRIES
-        meter.create_observable_up_down_counter(metric.name, [read], metric.unit, metric.brief)
 
     def prime(self, provider: str) -> None:
         """Create every series of the violations of `provider` at 0."""
@@ -114,13 +108,23 @@ class Metrics:
         for verdict in VIOLATING:
             labels = {vocab.PROVIDER: name, vocab.VERDICT: verdict.value}
             self._counters[vocab.VIOLATIONS.name].add(0, labels)
+            self._counters[vocab.KNOWN_VIOLATIONS.name].add(0, labels)
         for place in LEAK_PLACES:
             self._counters[vocab.LEAKS.name].add(0, {vocab.PLACE: place})
 
     def call(
-        self, report: Report, provider: str, *, check_s: float, context: Context | None = None
+        self,
+        report: Report,
+        provider: str,
+        *,
+        check_s: float,
+        context: Context | None = None,
+        known: Sequence[bool] = (),
     ) -> None:
-        """Count one call and all its findings. `context` links exemplars to its span."""
+        """Count one call and all its findings. `context` links exemplars to its span.
+
+        `known` says of each finding whether it is a known loss; empty if none is.
+        """
         provider = names.metric_provider(provider)
         with self._lock:
             first = provider not in self._primed
@@ -137,11 +141,14 @@ class Metrics:
             labels = {vocab.REJECTION_CLASS: report.rejection.value, **who}
             self._add(vocab.REJECTIONS, labels, 1, context)
         self._findings(report, who, context)
+        self._violations(report, provider, context, known or [False] * len(report.findings))
         self._lookups(report, provider)
         self._duration.record(check_s, {vocab.PROVIDER: provider}, context)
 
     def _findings(self, report: Report, who: Labels, context: Context | None) -> None:
         checks = Counter((f.artifact, f.fate, f.verdict) for f in report.findings)
+        for check in report.settled:
+            checks[(check.artifact, check.fate, check.verdict)] += check.count
         for (artifact, fate, verdict), count in checks.items():
             labels = {
                 vocab.ARTIFACT: vocab.word(artifact),
@@ -150,14 +157,20 @@ class Metrics:
                 **who,
             }
             self._add(vocab.CHECKS, labels, count, context)
-        violations = Counter(f.verdict for f in report.findings if f.verdict.violates)
-        for verdict, count in violations.items():
-            labels = {vocab.PROVIDER: who[vocab.PROVIDER], vocab.VERDICT: verdict.value}
-            self._counters[vocab.VIOLATIONS.name].add(count, labels, context)
         for receipt in report.received:
             labels = {vocab.ARTIFACT: vocab.word(receipt.artifact), **who}
             admitted = self._series.admit(vocab.SIZE.name, labels)
             self._size.record(receipt.size, admitted, context)
+
+    def _violations(
+        self, report: Report, provider: str, context: Context | None, known: Sequence[bool]
+    ) -> None:
+        pairs = zip(report.findings, known, strict=True)
+        counts = Counter((f.verdict, accepted) for f, accepted in pairs if f.verdict.violates)
+        for (verdict, accepted), count in counts.items():
+            metric = vocab.KNOWN_VIOLATIONS if accepted else vocab.VIOLATIONS
+            labels = {vocab.PROVIDER: provider, vocab.VERDICT: verdict.value}
+            self._counters[metric.name].add(count, labels, context)
 
     def _lookups(self, report: Report, provider: str) -> None:
         for result, count in (("hit", report.lookups_hit), ("miss", report.lookups_missed)):
@@ -179,6 +192,19 @@ class Metrics:
     def leak(self, place: str, count: int = 1) -> None:
         """Count sealed values that were found in telemetry and taken out."""
         self._add(vocab.LEAKS, {vocab.PLACE: vocab.word(place)}, count, None)
+
+
+def _states(now: str) -> list[Observation]:
+    return [Observation(int(state == now), {vocab.STATE: state}) for state in vocab.STATES]
+
+
+def _observe(
+    meter: Meter, metric: vocab.Metric, values: Callable[[], Iterable[Observation]]
+) -> None:
+    def read(_: CallbackOptions) -> Iterable[Observation]:
+        return values()
+
+    meter.create_observable_up_down_counter(metric.name, [read], metric.unit, metric.brief)
 
 
 def _histogram(meter: Meter, metric: vocab.Metric) -> Histogram:

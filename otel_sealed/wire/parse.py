@@ -23,8 +23,8 @@ class Unread(Exception):  # noqa: N818 - a state of the body, not a fault of our
 def as_json(body: Any) -> Any:
     """Parsed JSON of a raw body; parsed bodies pass through.
 
-    Raises Unread with reason `size`, `encoding`, `depth` or `json`; the original error is not chained,
-    since `json.JSONDecodeError` holds the whole body.
+    Raises Unread with reason `size`, `encoding`, `depth` or `json`; the original error is not
+    chained, since `json.JSONDecodeError` holds the whole body.
     """
     if isinstance(body, (bytes, bytearray, memoryview, str)) and len(body) > MAX_BODY:
         raise Unread("size")

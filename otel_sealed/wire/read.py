@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from otel_sealed import digest as d
@@ -49,18 +49,27 @@ class Reader:
 
     def request(self, exchange: Exchange) -> Sent:
         """The messages, facts and head of a request. Raises Unread."""
-        body = as_json(exchange.request)
+        return self.parsed(exchange, as_json(exchange.request))
+
+    def parsed(
+        self, exchange: Exchange, body: Any, *, offset: int = 0, head: Head | None = None
+    ) -> Sent:
+        """The same of a parsed body whose history begins with message number `offset`.
+
+        `head`: that of an earlier request whose head had the same bytes. Raises Unread.
+        """
         if not isinstance(body, dict):
             raise Unread("shape")
-        messages = tuple(self._message(raw) for raw in self._dialect.messages(body))
-        head = Head(
-            tuple(
-                (name, self._digest.value(value))
-                for name, value in self._dialect.head(body).items()
-            )
+        messages = tuple(
+            self._message(replace(raw, index=raw.index + offset))
+            for raw in self._dialect.messages(body)
         )
         facts = self._dialect.facts(body, exchange)
-        return Sent(facts, messages, head, body, live_from(messages))
+        return Sent(facts, messages, head or self._head(body), body, live_from(messages))
+
+    def _head(self, body: dict[str, Any]) -> Head:
+        parts = self._dialect.head(body).items()
+        return Head(tuple((name, self._digest.value(value)) for name, value in parts))
 
     def answer(self, raw: RawAnswer) -> tuple[tuple[Block, ...], bytes, int]:
         """(blocks, joined-text digest, its length) of a response, window digests included."""
@@ -79,7 +88,9 @@ class Reader:
     def _link(self, raw: RawMessage, blocks: tuple[Block, ...]) -> bytes:
         """One message's share of the prefix: what the model said, or what it was told."""
         if raw.speaker is not Speaker.MODEL:
-            return self._digest.value([raw.speaker, [part for _, part in raw.parts]])
+            # not its speaker: a message of results and text closes one request and opens the next
+            told = [{"type": "text", "text": p} if isinstance(p, str) else p for _, p in raw.parts]
+            return self._digest.value(told)
         said = [
             (b.payload or (b.anchors[0] if b.anchors else b"")).hex() or b.type
             for b in blocks

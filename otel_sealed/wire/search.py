@@ -19,6 +19,7 @@ from otel_sealed.contract import Dialect
 from otel_sealed.model import Kind, Shadow
 
 _MAX_HASHES = 60_000
+_HASH_UNIT = 4_096  # a long text costs as many of them as it has such pieces
 _MAX_STRINGS = 20_000
 _MAX_DEPTH = 40
 _MIN_SHADOW = 12
@@ -29,8 +30,12 @@ _MIN_SUMMARY = 80
 _MAX_SUMMARIES = 4
 _MAX_EDGES = 4
 _STARTS = re.compile(r"[\n>`:\"'(\[ ]+")
-_TAGGED = re.compile(r"<[^<>]{1,80}>\s*(.*?)\s*</[^<>]{1,80}>", re.DOTALL)
-_FENCED = re.compile(r"```[^\n`]{0,40}\n?(.*?)```", re.DOTALL)
+# an opening and its closing mark are looked for one after the other: one pattern over both, with
+# anything between, takes quadratic time on a text of openings only
+_WRAPS = (
+    (re.compile(r"<[^<>]{1,80}>"), re.compile(r"</[^<>]{1,80}>")),
+    (re.compile(r"```[^\n`]{0,40}\n?"), re.compile(r"```")),
+)
 _IDS = frozenset({"id", "tool_use_id", "call_id", "tool_call_id", "name"})
 
 
@@ -330,11 +335,11 @@ class Search:
         return Spot.FIELD
 
     def _canon(self, text: str) -> bytes:
-        self._hashes -= 1
+        self._hashes -= 1 + len(text) // _HASH_UNIT
         return self._digest.canon(text)
 
     def _text(self, text: str) -> bytes:
-        self._hashes -= 1
+        self._hashes -= 1 + len(text) // _HASH_UNIT
         return self._digest.text(text)
 
 
@@ -348,9 +353,14 @@ def _spellings(size: int) -> tuple[int, ...]:
 def _unwrapped(text: str) -> Iterator[str]:
     """`text` itself, and what stands in its tags and fences."""
     yield text.strip()
-    for pattern in (_TAGGED, _FENCED):
-        for found in pattern.finditer(text[:_MAX_GAP]):
-            yield found.group(1).strip()
+    for opening, closing in _WRAPS:
+        start = opening.search(text, 0, _MAX_GAP)
+        while start is not None:
+            end = closing.search(text, start.end(), _MAX_GAP)
+            if end is None:
+                break
+            yield text[start.end() : end.start()].strip()
+            start = opening.search(text, end.end(), _MAX_GAP)
 
 
 def _summaries(text: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from opentelemetry.sdk._logs import LoggerProvider
@@ -61,7 +62,10 @@ def finding(fate: Fate = Fate.INTACT, verdict: Verdict = Verdict.OK, **given: An
 def report(*findings: Finding, **given: Any) -> Report:
     """A report on an anthropic call with these findings; `given` overrides."""
     worst = max((f.verdict for f in findings), key=lambda v: v.rank, default=None)
+    rest = [f for f in findings if not f.first and f.verdict is Verdict.OK]
     values: dict[str, Any] = {
+        "rest_count": len(rest),
+        "rest_digest": sha256(b"".join(f.digest_out for f in rest)).digest(),
         "facts": Facts(dialect="anthropic", vendor="anthropic", model="claude-opus-5"),
         "findings": findings,
         "verdict": worst,

@@ -1,0 +1,76 @@
+"""The sans-IO core: it is told exchanges, it returns reports. No clock, thread, file or span.
+
+Theory of operation. `observe` is told one whole exchange after its reply is in. It reads the
+request (wire), finds the turns it replays (locate), compares them with what is sent (align), judges
+each fate (judge), then reads the response, lays the provider's own answer beside the verdicts, and
+records the new turn in the ledger with the turn it continued as parent. What of a conversation is
+settled is not read again (`settled`). A live wrap, an offline transcript, a test and a proxy all
+run this same code. Its state: the ledger, the settled stands, disputes and pending effects.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from otel_sealed.contract import Exchange
+from otel_sealed.digest import Digest
+from otel_sealed.ledger.locate import Ledger
+from otel_sealed.ledger.memory import MemoryLedger
+from otel_sealed.model import Facts, Report
+from otel_sealed.providers import dialects
+from otel_sealed.tracker.core import Core, Tools
+from otel_sealed.tracker.disputes import Disputes
+from otel_sealed.tracker.effects import Effects
+from otel_sealed.tracker.observation import Observation
+from otel_sealed.tracker.settled import Settled
+
+__all__ = ["Tracker"]
+
+
+class Tracker:
+    """Remembers what came in and judges what goes out.
+
+    Thread-safe: ledger, stands, disputes and effects have a lock each, and none is held while
+    another is taken. Bounded by the ledger's `max_turns`.
+    """
+
+    def __init__(
+        self,
+        key: bytes,
+        *,
+        max_turns: int = 20_000,
+        ledger: Ledger | None = None,
+        settles: bool = True,
+    ) -> None:
+        """`key`: at least 16 secret bytes that key every digest. `ledger` replaces the memory.
+
+        `settles=False` reads every request anew, whatever it begins with; verdicts are the same.
+        """
+        self.key = key
+        self.digest = Digest(key)
+        self.ledger: Ledger = MemoryLedger(max_turns) if ledger is None else ledger
+        self.disputes = Disputes()
+        self.effects = Effects(self.digest)
+        self._counter = count()
+        self._core = Core(
+            digest=self.digest,
+            ledger=self.ledger,
+            disputes=self.disputes,
+            effects=self.effects,
+            settled=Settled() if settles else None,
+        )
+        known = dialects()
+        dummies = tuple(text for d in known.values() for text in d.placeholders)
+        self._tools = {api: Tools(d, self.digest, dummies) for api, d in known.items()}
+
+    def observe(self, exchange: Exchange) -> Report:
+        """Judge the request of `exchange`, then record its response.
+
+        Call it once per logical call, after the reply is in (whole, or as far as it came).
+        Never raises on any wire content; what could not be read is named in `Report.unread`.
+        """
+        tools = self._tools.get(exchange.api)
+        if tools is None:
+            return Report(Facts("", ""), unread=("api",))
+        number = next(self._counter) if exchange.number is None else exchange.number
+        return Observation(self._core, tools, exchange, number).report()

@@ -1,0 +1,71 @@
+"""What all observations of a tracker share, and what they need of a dialect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from otel_sealed.align import Names
+from otel_sealed.contract import Dialect
+from otel_sealed.digest import Digest, canonical
+from otel_sealed.ledger.locate import Ledger
+from otel_sealed.model import Role
+from otel_sealed.tracker.disputes import Disputes
+from otel_sealed.tracker.effects import Effects
+from otel_sealed.tracker.settled import Settled
+from otel_sealed.wire import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The state behind a tracker; each part has its own lock."""
+
+    digest: Digest
+    ledger: Ledger
+    disputes: Disputes
+    effects: Effects
+    settled: Settled | None
+
+    def vendor_of(self, canon: bytes) -> str:
+        """The vendor that minted a value of any conversation, empty if nobody here saw it."""
+        for number in reversed(self.ledger.lookup(canon)):
+            turn = self.ledger.get(number)
+            if turn is not None:
+                return turn.vendor
+        return ""
+
+
+class Tools:
+    """What an observation needs of one dialect, prepared once."""
+
+    def __init__(self, dialect: Dialect, digest: Digest, dummies: tuple[str, ...]) -> None:
+        """`dummies`: the documented dummies of every dialect; hosts put them on any wire (A18)."""
+        self.dialect = dialect
+        self.reader = Reader(dialect, digest)
+        carriers = dialect.carriers.values()
+        self.envelopes = {c.type: c.envelope for c in carriers if c.envelope}
+        self.orphans = {c.type: c.orphan for c in carriers if c.orphan}
+        self.paired = frozenset(c.type for c in carriers if c.paired)
+        self.binary = frozenset(f.artifact for c in carriers for f in c.fields if f.binary)
+        self.seals = frozenset(
+            f.artifact for c in carriers for f in c.fields if f.role is Role.SEAL
+        )
+        self.placeholders = frozenset(
+            digest.blob(form) for text in dummies for form in {canonical(text), text.encode()}
+        )
+
+    def names(self, vendor: str) -> Names:
+        """The words of the dialect that align needs, for a request to `vendor`."""
+        return Names(
+            root=self.dialect.root,
+            vendor=vendor,
+            envelopes=self.envelopes,
+            orphans=self.orphans,
+            paired=self.paired,
+            placeholders=self.placeholders,
+            binary=self.binary,
+            tools_separate=self.dialect.tools_separate,
+        )
+
+    def known_model(self, model: str) -> bool:
+        """Whether the tables know a model; no name at all accuses nobody."""
+        return not model or self.dialect.models(model)

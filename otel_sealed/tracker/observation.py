@@ -1,0 +1,302 @@
+"""One exchange observed: read, judged, recorded, reported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from otel_sealed import vocab
+from otel_sealed.contract import Exchange, RawAnswer
+from otel_sealed.judge import judge
+from otel_sealed.model import (
+    Carry,
+    Facts,
+    Fate,
+    Finding,
+    Kind,
+    Locus,
+    Receipt,
+    Report,
+    Role,
+    State,
+    ToolReceipt,
+    Turn,
+    Verdict,
+)
+from otel_sealed.overlay import Said, overlay, provider_says, refused
+from otel_sealed.providers.vendors import resolve
+from otel_sealed.tracker.core import Core, Tools
+from otel_sealed.tracker.judging import Asked, Judged, resumed, whole
+from otel_sealed.tracker.recording import MODEL, Came, clean, record
+from otel_sealed.tracker.settled import Resumed, Stand, before_tip, rolled
+from otel_sealed.tracker.standing import stands
+from otel_sealed.wire import Sent, as_json, as_payloads
+from otel_sealed.wire.checkpoint import History, history
+from otel_sealed.wire.drift import drift
+from otel_sealed.wire.parse import Unread
+from otel_sealed.wire.receipts import receipts
+
+_BETA = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+_HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:\d{1,5})?")
+
+
+class Observation:
+    """One exchange being observed. Local to one call of `Tracker.observe`."""
+
+    def __init__(self, core: Core, tools: Tools, exchange: Exchange, number: int) -> None:
+        """`number`: the exchange's, for the reports and turns that come of it."""
+        self._core = core
+        self._tools = tools
+        self._dialect = tools.dialect
+        self._exchange = exchange
+        self._number = number
+        self._unread: list[str] = []
+        self._hint = core.digest.name(exchange.conversation) if exchange.conversation else b""
+        self._answer = self._read_answer()
+        self._history: History | None = None
+        self._sent: Sent | None = None
+        self._facts = Facts(self._dialect.name, "", model=exchange.model or self._answer.model)
+
+    def report(self) -> Report:
+        """Judge, overlay, record, and say so."""
+        judged = self._judge_request() if self._exchange.request is not None else None
+        if judged is None:
+            self._facts = self._complete(self._facts, "", "")
+        findings = [*(judged.findings if judged else ()), *self._never_came()]
+        came = Came(
+            self._exchange,
+            self._number,
+            self._answer,
+            self._facts,
+            self._hint,
+            self._sent,
+            judged,
+        )
+        turn = record(self._core, self._tools, came)
+        said = provider_says(self._exchange, self._answer, self._core.digest)
+        findings = overlay(findings, judged.outcomes if judged else (), said)
+        self._core.disputes.learn(self._dialect.name, findings)
+        return self._assemble(turn, findings, said, judged)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def _read_answer(self) -> RawAnswer:
+        exchange = self._exchange
+        complete = exchange.complete
+        try:
+            if exchange.events is not None:
+                payloads, lost = as_payloads(exchange.events)
+                if lost:
+                    self._unread.append("event.json")
+                body: Any = self._dialect.fold(payloads)
+                complete = complete and bool(body.pop("complete", True))
+            else:
+                body = as_json(exchange.response) if exchange.response is not None else None
+        except Unread as error:
+            self._unread.append(f"response.{error.reason}")
+            body = None
+        return replace(self._dialect.answer(body), complete=complete)
+
+    def _judge_request(self) -> Judged | None:
+        """From the newest stand the request shares, else as a whole."""
+        try:
+            settled = self._resume()
+            if settled is not None:
+                judged = self._from_a_stand(settled)
+                if judged is not None:
+                    return judged
+            return self._as_a_whole(settled)
+        except Unread as error:
+            self._unread.append(f"request.{error.reason}")
+            return None
+
+    def _resume(self) -> Resumed | None:
+        if self._core.settled is None:
+            return None
+        self._history = history(self._exchange.request, self._dialect.root)
+        if self._history is None:
+            return None
+        return self._core.settled.resume(self._dialect.name, self._history)
+
+    def _from_a_stand(self, settled: Resumed) -> Judged | None:
+        """From the newest stand; where what follows is about its own turn, from the one before."""
+        for shared in (settled.stands, before_tip(settled.stands)):
+            if not shared or self._history is None:
+                return None
+            if len(shared) < len(settled.stands):
+                rest = self._history.rest([stand.segment for stand in shared])
+                if rest is None:
+                    return None
+                settled = Resumed(shared, rest, settled.line)
+            judged = self._from_stand(settled)
+            if judged is not None:
+                return judged
+        return None
+
+    def _from_stand(self, settled: Resumed) -> Judged | None:
+        stand, rest = settled.stands[-1], settled.rest
+        head = stand.head if stand.around == rest.around else None
+        sent = self._tools.reader.parsed(
+            self._exchange, rest.body, offset=stand.messages, head=head
+        )
+        judged = resumed(self._asked(sent), stand)
+        if judged is not None:
+            self._settle(sent, judged, settled)
+        return judged
+
+    def _as_a_whole(self, settled: Resumed | None) -> Judged:
+        """Read it all; where the first reading was of all of it already, that one serves."""
+        if settled is not None and settled.stands and self._history is not None:
+            rest = self._history.rest(())
+            settled = Resumed((), rest, settled.line) if rest is not None else None
+        if settled is not None:
+            sent = self._tools.reader.parsed(self._exchange, settled.rest.body)
+        else:
+            sent = self._tools.reader.request(self._exchange)
+        judged = whole(self._asked(sent))
+        if settled is not None:
+            self._settle(sent, judged, settled)
+        return judged
+
+    def _asked(self, sent: Sent) -> Asked:
+        self._sent = sent
+        self._facts = self._complete(sent.facts, *self._dialect.reference(sent.body))
+        return Asked(self._core, self._tools, self._exchange, sent, self._facts, self._hint)
+
+    def _complete(self, facts: Facts, kind: str, identifier: str) -> Facts:
+        """`facts` of a body with what the door said, in words that may leave."""
+        exchange, digest = self._exchange, self._core.digest
+        host = exchange.host or ""
+        model = clean(MODEL, facts.model)
+        vendor, platform = resolve(
+            exchange.provider, host, model or self._answer.model, self._dialect.vendor
+        )
+        return replace(
+            facts,
+            vendor=vendor,
+            platform=platform,
+            host=clean(_HOST, host),
+            account=digest.name(exchange.account) if exchange.account else b"",
+            model=model,
+            betas=tuple(clean(_BETA, beta) for beta in exchange.betas[:16]),
+            operation=vocab.word(exchange.operation) if exchange.operation else "",
+            transport=vocab.word(exchange.transport) if exchange.transport else "",
+            reference=kind,
+            reference_key=digest.name(identifier) if identifier else b"",
+        )
+
+    # -- settling ------------------------------------------------------------------------------
+
+    def _settle(self, sent: Sent, judged: Judged, settled: Resumed) -> None:
+        """Keep a stand behind each message up to the first row that is not well."""
+        plain = not (judged.is_summary or judged.lineage.held or self._facts.reference)
+        if self._core.settled is None or not plain:
+            return
+        asked = Asked(self._core, self._tools, self._exchange, sent, self._facts, self._hint)
+        new = stands(asked, judged, settled.rest)
+        if new:
+            kept = (*settled.stands, *new)
+            self._core.settled.keep(self._dialect.name, kept, settled.line)
+
+    # -- what never came -----------------------------------------------------------------------
+
+    def _never_came(self) -> Iterator[Finding]:
+        """Artifacts that were asked for and that a successful answer lacks."""
+        if refused(self._exchange):
+            return
+        missing = list(self._answer.missing)
+        starved = "budget_below_minimum" in self._facts.flags and self._answer.parts
+        if starved and not any(kind is Kind.REASONING for kind in self._kinds()):
+            missing.append("request.thinking")
+        for artifact in missing:
+            row = Finding(artifact, Fate.ABSENT_AT_SOURCE, locus=Locus.SOURCE)
+            yield judge(row, self._dialect)
+
+    def _kinds(self) -> Iterator[Kind]:
+        for _, part in self._answer.parts:
+            name = self._dialect.type_of(part) if isinstance(part, dict) else ""
+            carrier = self._dialect.carriers.get(name)
+            if carrier is not None:
+                yield carrier.kind
+
+    # -- assembling ----------------------------------------------------------------------------
+
+    def _assemble(
+        self, turn: Turn | None, findings: list[Finding], said: Said, judged: Judged | None
+    ) -> Report:
+        stand = judged.stand if judged else None
+        seals = [f for f in findings if f.artifact in self._tools.seals and f.received]
+        settled = stand.sealed if stand else 0
+        rest = [f for f in findings if not f.first and f.verdict is Verdict.OK]
+        return Report(
+            facts=self._facts,
+            exchange=self._number,
+            received=tuple(_receipts(turn)) if turn else (),
+            findings=tuple(findings),
+            verdict=_worst(findings, stand),
+            provider_verdict=said.verdict,
+            rejection=said.rejection,
+            rejection_path=said.pointer,
+            carry=self._carry(seals, settled),
+            expected=len(seals) + settled,
+            returned=sum(1 for f in seals if f.digest_out) + settled,
+            received_types=tuple(b.type for b in turn.blocks) if turn else (),
+            returned_types=tuple(self._returned_types(judged)),
+            conversation=self._conversation(turn, judged),
+            response_model=clean(MODEL, self._answer.model),
+            stop=vocab.word(self._answer.stop.lower()) if self._answer.stop else "",
+            complete=self._answer.complete,
+            usage=self._answer.usage,
+            removals=said.removals,
+            drift=drift(self._answer.parts, self._dialect),
+            receipts=self._tool_receipts(judged),
+            settled=stand.checks if stand else (),
+            rest_count=len(rest) + sum(c.count for c in (stand.checks if stand else ())),
+            rest_digest=rolled(stand.rolling if stand else b"", rest, self._core.digest),
+            summary_size=sum(s.chars for b in (turn.blocks if turn else ()) for s in b.shadows),
+            unread=tuple(dict.fromkeys(self._unread)),
+            prefix=judged.chain if judged else b"",
+            lookups_hit=judged.lineage.hits if judged else 0,
+            lookups_missed=judged.lineage.misses if judged else 0,
+        )
+
+    def _conversation(self, turn: Turn | None, judged: Judged | None) -> bytes:
+        tip = self._core.ledger.get(judged.lineage.tip) if judged else None
+        return self._hint or next((t.conversation for t in (turn, tip) if t), b"")
+
+    def _tool_receipts(self, judged: Judged | None) -> tuple[ToolReceipt, ...]:
+        if self._sent is None or judged is None:
+            return ()
+        tip = self._core.ledger.get(judged.lineage.tip)
+        number = tip.exchange if tip is not None else -1
+        found = receipts(self._sent.body, self._dialect, self._core.digest)
+        return tuple(self._core.effects.on(replace(receipt, turn=number)) for receipt in found)
+
+    def _carry(self, seals: list[Finding], settled: int) -> Carry:
+        if self._facts.reference:
+            return Carry.BY_REFERENCE
+        replayed = settled or any(f.digest_out for f in seals)
+        return Carry.REPLAYED if replayed else Carry.NONE
+
+    def _returned_types(self, judged: Judged | None) -> Iterator[str]:
+        """Block types, in order, of the turns the findings are about."""
+        if self._sent is None or judged is None:
+            return
+        for at, index in sorted(judged.lineage.owner):
+            yield self._sent.messages[at].blocks[index].type
+
+
+def _worst(findings: list[Finding], stand: Stand | None) -> Verdict | None:
+    verdicts = [f.verdict for f in findings]
+    verdicts += [check.verdict for check in (stand.checks if stand else ())]
+    return max(verdicts, key=lambda v: v.rank, default=None)
+
+
+def _receipts(turn: Turn) -> Iterator[Receipt]:
+    for block in turn.blocks:
+        path = f"{turn.path}.{block.sub}" if turn.path and block.sub else turn.path or block.sub
+        for value in block.values:
+            if value.role is Role.SEAL and value.state in (State.PRESENT, State.EMPTY):
+                yield Receipt(value.artifact, value.digest, value.size, path, value.state)

@@ -1,0 +1,105 @@
+"""The turn a response becomes in the ledger."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from otel_sealed import vocab
+from otel_sealed.align.prefix import full_prefixes, shared, told
+from otel_sealed.contract import Exchange, RawAnswer
+from otel_sealed.model import Block, Facts, Head, Turn
+from otel_sealed.tracker.core import Core, Tools
+from otel_sealed.tracker.judging import Judged
+from otel_sealed.wire import Sent
+
+MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}")
+
+
+def clean(pattern: re.Pattern[str], text: str) -> str:
+    """`text` if it looks like what it should be, else `other`: wire strings are content too."""
+    return text if not text or pattern.fullmatch(text) else "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """An answer with what is known of its call. `sent` and `judged` are None without a request."""
+
+    exchange: Exchange
+    number: int
+    answer: RawAnswer
+    facts: Facts
+    hint: bytes
+    sent: Sent | None
+    judged: Judged | None
+
+
+def record(core: Core, tools: Tools, came: Came) -> Turn | None:
+    """Remember what came in; None when nothing did."""
+    answer, facts, hint, sent, judged = came.answer, came.facts, came.hint, came.sent, came.judged
+    if not answer.parts:
+        return None
+    blocks, joined, chars = tools.reader.answer(answer)
+    parent = _parent(core, hint, judged)
+    before = core.ledger.get(parent) if parent >= 0 else None
+    prefix, common = _prefix(sent, judged, parent)
+    identifier = tools.reader.name(answer.id)
+    chain = judged.chain if judged is not None else b""
+    turn = Turn(
+        exchange=came.number,
+        blocks=blocks,
+        path=answer.path,
+        dialect=tools.dialect.name,
+        vendor=facts.vendor,
+        platform=facts.platform,
+        host=facts.host,
+        account=facts.account,
+        model=clean(MODEL, answer.model) or facts.model,
+        thinking=facts.thinking,
+        stop=vocab.word(answer.stop.lower()) if answer.stop else "",
+        complete=answer.complete,
+        store=answer.store if answer.store is not None else facts.store,
+        response_key=identifier,
+        conversation=_conversation(core, hint, before, blocks, identifier + chain),
+        chain=chain,
+        prefix=prefix,
+        prefix_shared=common,
+        told=judged.told[-1].digest if judged is not None else b"",
+        head=sent.head if sent is not None else Head(),
+        origin=came.exchange.origin,
+        joined=joined,
+        joined_chars=chars,
+        thread=facts.reference_key if facts.reference == "conversation" else b"",
+        context=answer.context,
+        parent=parent,
+    )
+    return core.ledger.record(turn)
+
+
+def _parent(core: Core, hint: bytes, judged: Judged | None) -> int:
+    if judged is None:
+        return core.ledger.last(hint) if hint else -1
+    return -1 if judged.is_summary else judged.lineage.tip
+
+
+def _prefix(sent: Sent | None, judged: Judged | None, parent: int) -> tuple[tuple[bytes, ...], int]:
+    """What the model was told beyond its parent's prefix, and how much it shares with that."""
+    if sent is None or judged is None:
+        return (), 0
+    if judged.stand is not None:
+        return judged.told_since_tip, judged.told_at_tip
+    now = tuple(digest for _, digest in told(sent.messages))
+    common = shared(full_prefixes(judged.lineage.turns).get(parent), now)
+    return now[common:], common
+
+
+def _conversation(
+    core: Core, hint: bytes, parent: Turn | None, blocks: tuple[Block, ...], seed: bytes
+) -> bytes:
+    """Our own key of a conversation: the caller's, the parent's, or one from its first turn."""
+    if hint:
+        return hint
+    if parent is not None and parent.conversation:
+        return parent.conversation
+    canon = next((v.canon for b in blocks for v in b.values if v.canon), b"")
+    return core.digest.raw(b"k", canon + seed)

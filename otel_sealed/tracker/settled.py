@@ -1,0 +1,221 @@
+"""What of a conversation is settled: judged, all well, and not to be read again (design §5).
+
+Theory of operation. A request repeats the whole history and adds a little. When a request was
+judged, the state behind each message up to the first row that is not well is kept as a `Stand`: the
+rolling digests, the newest turn, the counts of the rows. A later request that begins with the very
+same bytes resumes from the newest such stand, and only what follows is read, located and judged;
+the rows before it are reported as counts. A fork resumes from the stand it shares, and so does a
+request in which only a cache marker moved.
+
+A stand is left, and the whole request judged anew, as soon as anything behind it could bear on what
+is settled: other facts or another head (model, thinking, system, tools), a seal or id of an older
+turn, a compaction, a reference to the server's state, a prefix that is not what it was. So the
+verdicts are those of a reading of everything; a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from otel_sealed.digest import Digest
+from otel_sealed.ledger.locate import Ledger
+from otel_sealed.model import (
+    Check,
+    Facts,
+    Finding,
+    Head,
+    Kind,
+    Lineage,
+    Message,
+    Role,
+    Speaker,
+    State,
+    Turn,
+)
+from otel_sealed.wire.checkpoint import History, Rest, Segment
+
+MAX_LINES = 256
+MAX_STANDS = 8_192
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the model was told, up to some point: a rolling digest and how many messages."""
+
+    digest: bytes = b""
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """The state behind one message of a request that was judged and well up to there.
+
+    `tail`: digests of what was told behind the newest turn; `checks` counts the settled rows;
+    `rolling` is a keyed digest over all of them; `first_sealed` the oldest turn with a seal.
+    """
+
+    segment: Segment
+    around: int
+    facts: Facts
+    head: Head
+    hint: bytes
+    messages: int
+    chain: bytes
+    told: Told
+    tail: tuple[bytes, ...]
+    tip: int
+    first_sealed: int
+    checks: tuple[Check, ...]
+    rolling: bytes
+    sealed: int
+
+
+LineKey = tuple[str, bytes, int]
+
+
+class Resumed(NamedTuple):
+    """A request that begins with settled bytes: the stands it shares, and what follows.
+
+    `line`: the line of stands it shares them with, as `Settled` knows it.
+    """
+
+    stands: tuple[Stand, ...]
+    rest: Rest
+    line: LineKey | None = None
+
+
+class Settled:
+    """Stands of the conversations of a process. One lock; bounded by lines and stands a line."""
+
+    def __init__(self, max_lines: int = MAX_LINES) -> None:
+        """`max_lines`: conversations kept; the least recently used goes first."""
+        self._max = max_lines
+        self._lines: OrderedDict[LineKey, tuple[Stand, ...]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def resume(self, dialect: str, history: History) -> Resumed | None:
+        """The longest stand a history begins with and what follows it; None if it is no JSON."""
+        with self._lock:
+            lines = [item for item in reversed(self._lines.items()) if item[0][0] == dialect]
+        best: tuple[Stand, ...] = ()
+        found: LineKey | None = None
+        for key, line in lines:
+            if not history.begins(line[0].segment):
+                continue
+            agreed = history.agreed([stand.segment for stand in line])
+            if agreed > len(best):
+                best, found = line[:agreed], key
+            if agreed == len(line):
+                break
+        rest = history.rest([stand.segment for stand in best])
+        return None if rest is None else Resumed(best, rest, found)
+
+    def keep(self, dialect: str, stands: tuple[Stand, ...], line: LineKey | None) -> None:
+        """Remember stands; they take the place of `line` unless that goes on elsewhere (a fork)."""
+        if not stands or len(stands) > MAX_STANDS:
+            return
+        with self._lock:
+            if line is not None and line[2] <= len(stands):
+                self._lines.pop(line, None)
+            self._lines[(dialect, stands[-1].chain, len(stands))] = stands
+            while len(self._lines) > self._max:
+                self._lines.popitem(last=False)
+
+
+class Above:
+    """A ledger seen from a stand: only what is newer than its tip."""
+
+    def __init__(self, ledger: Ledger, floor: int) -> None:
+        """`floor`: serial number of the stand's newest turn."""
+        self._ledger = ledger
+        self._floor = floor
+
+    def record(self, turn: Turn) -> Turn:
+        """As the ledger's."""
+        return self._ledger.record(turn)
+
+    def lookup(self, key: bytes) -> tuple[int, ...]:
+        """Serial numbers above the floor of the turns that hold `key`."""
+        return tuple(n for n in self._ledger.lookup(key) if n > self._floor)
+
+    def get(self, number: int) -> Turn | None:
+        """The turn of a number above the floor."""
+        return self._ledger.get(number) if number > self._floor else None
+
+    def last(self, conversation: bytes) -> int:
+        """Never: a request is not placed by its conversation alone from a stand."""
+        del conversation
+        return -1
+
+    def __len__(self) -> int:
+        """As the ledger's."""
+        return len(self._ledger)
+
+
+def before_tip(stands: tuple[Stand, ...]) -> tuple[Stand, ...]:
+    """The stands from before the newest settled turn came in."""
+    kept = len(stands)
+    while kept and stands[kept - 1].tip == stands[-1].tip:
+        kept -= 1
+    return stands[:kept]
+
+
+def told_before(messages: Sequence[Message], start: Told, digest: Digest) -> list[Told]:
+    """What was told before each of `messages`, and before the end."""
+    told = [start]
+    for message in messages:
+        before = told[-1]
+        if message.speaker is Speaker.MODEL:
+            told.append(before)
+        else:
+            told.append(Told(digest.chain(before.digest, message.digest), before.count + 1))
+    return told
+
+
+def independent(messages: Iterable[Message], ledger: Ledger, floor: int) -> bool:
+    """Whether nothing in `messages` bears on turns at or below the floor."""
+    for message in messages:
+        for block in message.blocks:
+            if block.kind is Kind.COMPACTION:
+                return False
+            seals = (
+                v.canon for v in block.values if v.role is Role.SEAL and v.state is State.PRESENT
+            )
+            for key in (*seals, *block.anchors, *block.hidden):
+                if any(number <= floor for number in ledger.lookup(key)):
+                    return False
+    return True
+
+
+def continues(lineage: Lineage, told: Sequence[Told], head: Head, floor: int) -> bool:
+    """Whether the turns found continue the stand, each answering what still stands before it.
+
+    Where no turn was found there is none to hold what follows against.
+    """
+    if not lineage.turns:
+        return False
+    homes: dict[int, int] = {}
+    for (at, _), number in sorted(lineage.owner.items()):
+        homes.setdefault(number, at)
+    parent = floor
+    for turn in lineage.turns:
+        home = homes.get(turn.number)
+        compacts = any(block.kind is Kind.COMPACTION for block in turn.blocks)
+        if turn.parent != parent or home is None or compacts:
+            return False
+        if not turn.told or turn.told != told[home].digest or turn.head != head:
+            return False
+        parent = turn.number
+    return True
+
+
+def rolled(before: bytes, findings: Iterable[Finding], digest: Digest) -> bytes:
+    """The rolling digest over rows: artifact and what went out for it."""
+    for finding in findings:
+        row = finding.artifact.encode() + b"=" + (finding.digest_out or finding.digest_in)
+        before = digest.chain(before, row)
+    return before

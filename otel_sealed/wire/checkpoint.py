@@ -1,0 +1,208 @@
+"""Checkpoints: how much of a request is byte for byte what an earlier one began with (design §5).
+
+A conversation's next request repeats the whole history and adds a little. A history is cut into
+segments, one a message, each known by its length and a hash; a later request that repeats them
+needs only what follows parsed. Bytes are compared by Python's own keyed 64-bit hash: it never
+leaves the process, and a stranger cannot aim at it.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from otel_sealed.wire.parse import MAX_BODY
+
+_DECODER = json.JSONDecoder()
+_BLANK = re.compile(r"[ \t\r\n]*")
+_OPENING = re.compile(rb'"[ \t\r\n]*:[ \t\r\n]*\[[ \t\r\n]*')
+_TRIES = 4
+
+
+class Segment(NamedTuple):
+    """A stretch of a history: how long it is (bytes, or items), and its hash."""
+
+    length: int
+    hash: int
+
+
+class Rest(NamedTuple):
+    """What follows the known segments.
+
+    `items`: the parsed messages; `segments`: the stretch each of them is; `around`: a hash of all
+    that stands before and behind the history; `body`: the request with `items` as its history.
+    """
+
+    items: list[Any]
+    segments: list[Segment]
+    around: int
+    body: dict[str, Any]
+
+
+class ByteHistory:
+    """The history of a request body in JSON bytes."""
+
+    def __init__(self, body: bytes, root: str, start: int) -> None:
+        """`start`: offset of the first message, right behind the bracket."""
+        self._body = body
+        self._view = memoryview(body)
+        self._root = root
+        self._start = start
+        self._known: dict[tuple[int, int], int] = {}
+
+    def begins(self, segment: Segment) -> bool:
+        """Whether the history begins with a segment."""
+        return self._at(self._start, segment.length) == segment.hash
+
+    def _at(self, start: int, length: int) -> int:
+        """Hash of a stretch; several lines ask for the same ones."""
+        key = (start, length)
+        if key not in self._known:
+            self._known[key] = hash(self._view[start : start + length])
+        return self._known[key]
+
+    def agreed(self, segments: Sequence[Segment]) -> int:
+        """How many of `segments` the history begins with."""
+        at = self._start
+        for count, (length, known) in enumerate(segments):
+            end = at + length
+            if end > len(self._body) or self._at(at, length) != known:
+                return count
+            at = end
+        return len(segments)
+
+    def rest(self, segments: Sequence[Segment]) -> Rest | None:
+        """What follows `segments`, which the history must begin with; None if it is no JSON."""
+        at = self._start + sum(length for length, _ in segments)
+        try:
+            text = self._body[at:].decode("utf-8", "surrogatepass")
+            items, ends = _items(text, after=at > self._start)
+            end = ends[-1] if ends else 0
+            around = json.loads(
+                self._body[: self._start].decode("utf-8", "surrogatepass") + text[end:]
+            )
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(around, dict):
+            return None
+        around[self._root] = items
+        segments = []
+        for length in _lengths(text, ends):
+            segments.append(Segment(length, hash(self._view[at : at + length])))
+            at += length
+        sides = (hash(self._view[: self._start]), hash(self._view[at:]))
+        return Rest(items, segments, hash(sides), around)
+
+
+class ItemHistory:
+    """The history of a request body that is parsed already."""
+
+    def __init__(self, body: dict[str, Any], root: str) -> None:
+        """Raises ValueError where an item is not plain data."""
+        self._body = body
+        self._root = root
+        self._items: list[Any] = body[root]
+        self._hashes = [hash(marshal.dumps(item, 2)) for item in self._items]
+
+    def begins(self, segment: Segment) -> bool:
+        """Whether the history begins with a segment."""
+        return self._hashes[:1] == [segment.hash]
+
+    def agreed(self, segments: Sequence[Segment]) -> int:
+        """How many of `segments` the history begins with."""
+        for count, (segment, known) in enumerate(zip(segments, self._hashes, strict=False)):
+            if segment.hash != known:
+                return count
+        return min(len(segments), len(self._hashes))
+
+    def rest(self, segments: Sequence[Segment]) -> Rest | None:
+        """What follows `segments`; None if what stands around the history is not plain data."""
+        at = len(segments)
+        others = {key: value for key, value in self._body.items() if key != self._root}
+        try:
+            around = hash(marshal.dumps(others, 2))
+        except ValueError:
+            return None
+        items = self._items[at:]
+        own = [Segment(1, known) for known in self._hashes[at:]]
+        return Rest(items, own, around, {**others, self._root: items})
+
+
+History = ByteHistory | ItemHistory
+
+
+def history(request: Any, root: str) -> History | None:
+    """The history of a request in a form that can be compared; None where there is none to find."""
+    if isinstance(request, bytes) and len(request) <= MAX_BODY:
+        start = _array_start(request, root)
+        return None if start is None else ByteHistory(request, root, start)
+    if isinstance(request, dict) and isinstance(request.get(root), list):
+        try:
+            return ItemHistory(request, root)
+        except ValueError:
+            return None
+    return None
+
+
+def _array_start(body: bytes, root: str) -> int | None:
+    """Offset of the first element of the top-level array `root`.
+
+    A key of that name deeper down does not count: what stands before it must be the beginning of
+    the outermost object.
+    """
+    at = 0
+    for _ in range(_TRIES):
+        at = body.find(b'"' + root.encode() + b'"', at)
+        if at < 0:
+            return None
+        opening = _OPENING.match(body, at + len(root) + 1)
+        if opening is not None and _opens(body[:at]):
+            return opening.end()
+        at += 1
+    return None
+
+
+def _opens(before: bytes) -> bool:
+    """Whether a top-level key may stand behind `before`."""
+    try:
+        return isinstance(json.loads(before + b'"":0}'), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _items(text: str, *, after: bool) -> tuple[list[Any], list[int]]:
+    """(elements, offset behind each) of an array, from its inside on. Raises ValueError.
+
+    `after`: elements stand before `text` already, so that a comma leads.
+    """
+    items: list[Any] = []
+    ends: list[int] = []
+    end = 0
+    while True:
+        at = _blank(text, end)
+        if text[at : at + 1] == "]":
+            return items, ends
+        if items or after:
+            if text[at : at + 1] != ",":
+                raise ValueError
+            at = _blank(text, at + 1)
+        item, end = _DECODER.raw_decode(text, at)
+        items.append(item)
+        ends.append(end)
+
+
+def _lengths(text: str, ends: list[int]) -> Iterator[int]:
+    """Length in bytes of each piece of `text` that ends at one of `ends`."""
+    plain = text.isascii()
+    at = 0
+    for end in ends:
+        yield end - at if plain else len(text[at:end].encode("utf-8", "surrogatepass"))
+        at = end
+
+
+def _blank(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return found.end() if found else at

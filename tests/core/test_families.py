@@ -1,0 +1,143 @@
+"""Which model reads what another sealed: the seed articles' three rules fall out as verdicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from otel_sealed.model import Verdict
+from otel_sealed.providers.families import Reads, reads
+from tests.core.builders import (
+    MINT,
+    call,
+    candidate,
+    chat,
+    message,
+    part,
+    reasoning,
+    response,
+    text,
+    thinking,
+    use,
+    without,
+)
+from tests.core.conversations import Body, Change, row_of, same
+
+SIGNATURE = "anthropic.thinking.signature"
+BLOB = "openai.reasoning.encrypted_content"
+
+
+def switched(model: str, change: Change = same) -> Change:
+    """A host that sends the history to another model."""
+    return lambda body: change(body) | {"model": model}
+
+
+def carried(dialect: str, answer: Body, change: Change, **around: Any) -> tuple[str, str, str]:
+    """(fate, verdict, rule) of the first seal after a question that ends its turn."""
+    report = chat(dialect, answer, change=change, ends="And now?", **around)[0]
+    return row_of(report, SIGNATURE if dialect == "anthropic" else BLOB)
+
+
+def test_sol_to_luna_on_openai_carries() -> None:
+    answer = response(reasoning(), call())
+    found = carried("openai", answer, switched("gpt-5.6-luna"))
+    assert found == ("intact", "ok", "")
+
+
+def test_sol_to_luna_on_bedrock_breaks() -> None:
+    answer = response(reasoning(), call())
+    found = carried("openai", answer, switched("gpt-5.6-luna"), provider="aws.bedrock")
+    assert found == ("intact", "breaks", "O12")
+
+
+def test_fable_5_to_opus_5_degrades_silently() -> None:
+    answer = message(thinking(), text(), model="claude-fable-5")
+    assert carried("anthropic", answer, switched("claude-opus-5")) == ("intact", "degrades", "A15")
+
+
+def test_a_block_the_reader_cannot_read_is_rightly_left_behind() -> None:
+    answer = message(thinking(), text(), model="claude-fable-5")
+    change = switched("claude-opus-5", without("thinking"))
+    assert carried("anthropic", answer, change) == ("dropped", "allowed", "A15")
+
+
+def test_the_same_model_carries() -> None:
+    answer = message(thinking(), text())
+    assert carried("anthropic", answer, switched("claude-opus-5")) == ("intact", "ok", "")
+
+
+def test_a_seal_amputated_inside_a_family_is_a_violation() -> None:
+    answer = response(reasoning(), call())
+    fate, verdict, _ = carried("openai", answer, switched("gpt-5.6-luna", without("reasoning")))
+    assert (fate, Verdict(verdict).violates) == ("dropped", True)
+
+
+def test_a_seal_left_behind_across_vendors_is_right() -> None:
+    report = chat(
+        "openai",
+        response(reasoning(), call()),
+        change=without("reasoning"),
+        ends="And now?",
+        provider="xai",
+    )[0]
+    assert ("dropped", "allowed", "O12") == row_of(report, BLOB)
+
+
+@pytest.mark.parametrize("stop", ["max_tokens", "refusal"])
+def test_a_turn_cut_short_does_not_qualify_for_projection(stop: str) -> None:
+    answer = message(thinking(), text(), stop=stop, model="claude-sonnet-5")
+    change = switched("claude-opus-5", without("thinking"))
+    assert carried("anthropic", answer, change)[:2] == ("dropped", "allowed")
+
+
+def test_reasoning_between_calls_does_not_qualify_for_projection() -> None:
+    answer = message(thinking(), use(), thinking(), use(), stop="tool_use", model="claude-opus-4-8")
+    change = switched("claude-opus-5", without("thinking"))
+    report = chat("anthropic", answer, change=change)[0]
+    assert {("dropped", "allowed", "X8")} == {(f.fate, f.verdict, f.rule) for f in report.findings}
+
+
+def test_a_stripped_function_item_id_with_its_call_id_kept_is_allowed() -> None:
+    def strip(body: Body) -> Body:
+        for item in body["input"]:
+            if item.get("type") == "function_call":
+                item.pop("id")
+        return body
+
+    report = chat("openai", response(reasoning(), call()), change=strip)[0]
+    assert [] == [f for f in report.findings if f.verdict.violates]
+
+
+def test_a_pair_no_row_names_is_unknown() -> None:
+    assert reads("anthropic", "anthropic", "claude-sonnet-5", "claude-opus-5") is Reads.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("claude-opus-5-20260801", "claude-opus-5"),
+        ("us.anthropic.claude-opus-5-v1:0", "claude-opus-5"),
+        ("gpt-5.6-sol-2026-07-01", "gpt-5.6-sol"),
+        ("models/gemini-3-pro", "gemini-3-pro"),
+    ],
+)
+def test_a_snapshot_is_the_model_it_is_a_snapshot_of(one: str, two: str) -> None:
+    assert reads("anthropic", "", one, two) is Reads.READ
+
+
+def test_a_gemini_signature_left_behind_for_another_vendor_is_right() -> None:
+    signed = part("call")
+    tool = {"type": "tool_use", "id": MINT.name("toolu"), "name": "look_up"}
+    tool["input"] = signed["functionCall"]["args"]
+    from otel_sealed.contract import Exchange
+    from otel_sealed.tracker import Tracker
+    from tests.core.conversations import APIS, KEY
+
+    tracker = Tracker(KEY)
+    tracker.observe(Exchange(APIS["gemini"], response=candidate(signed), conversation="c"))
+    question = {"role": "user", "content": "q"}
+    body = {"model": "claude-opus-5", "thinking": {"type": "adaptive"}, "messages": [question]}
+    body["messages"].append({"role": "assistant", "content": [tool]})
+    report = tracker.observe(Exchange(APIS["anthropic"], request=body, conversation="c"))
+    assert ("dropped", "allowed") == row_of(report, "gemini.part.thought_signature")[:2]

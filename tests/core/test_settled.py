@@ -1,0 +1,278 @@
+"""What is settled is not read again, and nobody can tell from the verdicts."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from otel_sealed.contract import Exchange
+from otel_sealed.model import Report, Verdict
+from otel_sealed.tracker import Tracker
+from otel_sealed.tracker.settled import Settled
+from otel_sealed.wire.checkpoint import ByteHistory, Segment, history
+from tests.core.builders import (
+    Body,
+    asked,
+    call,
+    candidate,
+    message,
+    part,
+    reasoning,
+    response,
+    said,
+    text,
+    thinking,
+    use,
+)
+from tests.core.conversations import APIS, DIALECTS, KEY, ask, step
+from tests.core.conversations import history as turns_of
+
+Make = Callable[[], Body]
+ANSWERS: dict[str, list[Make]] = {
+    "anthropic": [
+        lambda: message(thinking(), use(), stop="tool_use"),
+        lambda: message(thinking(""), text(), use(), stop="tool_use"),
+        lambda: message(thinking(), text()),
+    ],
+    "openai": [
+        lambda: response(reasoning(), call()),
+        lambda: response(reasoning("Summed up here."), call(), call()),
+        lambda: response(reasoning(), said()),
+    ],
+    "gemini": [
+        lambda: candidate(part("call"), part("call", signed=False)),
+        lambda: candidate(part("text", signed=False), part("empty")),
+    ],
+}
+
+
+def spoil(body: Body, dialect: str, chance: random.Random) -> Body:
+    """Now and then, what hosts do: lose a seal, change one, edit the system, cut the history."""
+    body = copy.deepcopy(body)
+    kind = chance.choice(["none"] * 6 + ["lose", "edit", "head", "front", "resend", "mark"])
+    seals = list(_seals(body, dialect))
+    if kind == "lose" and seals:
+        holder, key = chance.choice(seals)
+        holder.pop(key)
+    elif kind == "edit" and seals:
+        holder, key = chance.choice(seals)
+        holder[key] = holder[key][:-8] + "AAAAAAA="
+    elif kind == "head":
+        body["tools"] = [{"name": f"tool_{chance.randrange(3)}"}]
+    elif kind == "front":
+        del turns_of(body)[:2]
+    elif kind == "resend" and seals:
+        turns_of(body).append(copy.deepcopy(turns_of(body)[1]))
+    elif kind == "mark" and dialect == "anthropic":
+        for turn in turns_of(body)[-2:]:
+            for block in turn["content"] if isinstance(turn["content"], list) else ():
+                if block.get("type") in ("text", "tool_result"):
+                    block["cache_control"] = {"type": "ephemeral"}
+    return body
+
+
+def _seals(body: Body, dialect: str) -> Iterator[tuple[Body, str]]:
+    key = {"anthropic": "signature", "openai": "encrypted_content"}.get(dialect, "thoughtSignature")
+    for turn in turns_of(body):
+        held = turn.get("content", turn.get("parts", ()))
+        for block in [turn, *(held if isinstance(held, list) else ())]:
+            if isinstance(block.get(key), str) and len(block[key]) > 40:
+                yield block, key
+
+
+def observed(tracker: Tracker, dialect: str, body: Body, answer: Body, *, raw: bool) -> Report:
+    request: Any = json.dumps(body).encode() if raw else body
+    return tracker.observe(
+        Exchange(APIS[dialect], request=request, response=answer, status=200, model="gemini-3-pro")
+    )
+
+
+def told(report: Report) -> tuple[Any, ...]:
+    """All that a reading of everything and one from a stand must agree on."""
+    rows = Counter((f.artifact, f.fate, f.verdict, f.rule) for f in report.findings)
+    for check in report.settled:
+        rows[(check.artifact, check.fate, check.verdict, check.rule)] += check.count
+    loud = [
+        (f.artifact, f.fate, f.verdict, f.rule, f.cause, f.returned, f.received)
+        for f in report.findings
+        if f.verdict is not Verdict.OK
+    ]
+    return (
+        rows,
+        sorted(map(repr, loud)),
+        report.verdict,
+        report.carry,
+        report.expected,
+        report.returned,
+        report.prefix,
+        report.conversation,
+        report.receipts,
+    )
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("seed", range(8))
+def test_a_reading_from_a_stand_says_what_a_reading_of_everything_says(
+    dialect: str, seed: int, *, raw: bool
+) -> None:
+    chance = random.Random(f"{dialect} {seed} {raw}")
+    quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
+    bodies = [asked(dialect), asked(dialect)]  # two conversations, and forks of each
+    for _ in range(24):
+        which = chance.randrange(len(bodies))
+        sent = spoil(bodies[which], dialect, chance)
+        answer = chance.choice(ANSWERS[dialect])()
+        reports = [observed(t, dialect, sent, answer, raw=raw) for t in (quick, slow)]
+        assert told(reports[1]) == told(reports[0])
+        if chance.random() < 0.1:
+            bodies.append(copy.deepcopy(bodies[which]))
+        turns_of(bodies[which]).extend(step(dialect, answer, f"Go on {chance.random()}."))
+
+
+def test_rows_that_went_out_before_are_counts_and_the_new_ones_findings() -> None:
+    tracker = Tracker(KEY)
+    body = asked("anthropic")
+    reports = []
+    for _ in range(4):
+        answer = message(thinking(), use(), stop="tool_use")
+        reports.append(observed(tracker, "anthropic", body, answer, raw=True))
+        turns_of(body).extend(step("anthropic", answer, "q"))
+    found = [(len(r.findings), sum(c.count for c in r.settled), r.expected) for r in reports]
+    assert [(0, 0, 0), (2, 0, 1), (2, 2, 2), (2, 4, 3)] == found
+
+
+def test_the_rest_digest_does_not_tell_how_it_was_read() -> None:
+    quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
+    body = asked("openai")
+    for _ in range(5):
+        answer = response(reasoning(), call())
+        found = [observed(t, "openai", body, answer, raw=True) for t in (quick, slow)]
+        assert (found[1].rest_count, found[1].rest_digest) == (
+            found[0].rest_count,
+            found[0].rest_digest,
+        )
+        turns_of(body).extend(step("openai", answer, "q"))
+    assert found[0].settled
+
+
+def test_a_moved_cache_marker_resumes_from_before_it() -> None:
+    tracker = Tracker(KEY)
+    body = asked("anthropic")
+    for _ in range(4):
+        marked = copy.deepcopy(body)
+        last = turns_of(marked)[-1]["content"]
+        if isinstance(last, list):
+            last[-1]["cache_control"] = {"type": "ephemeral"}
+        answer = message(thinking(), use(), stop="tool_use")
+        report = observed(tracker, "anthropic", marked, answer, raw=True)
+        turns_of(body).extend(step("anthropic", answer, "q"))
+    assert Verdict.OK is report.verdict
+    assert report.settled
+
+
+def test_another_model_reads_everything_anew() -> None:
+    tracker = Tracker(KEY)
+    body = asked("anthropic") | {"model": "claude-fable-5"}
+    for _ in range(3):
+        answer = message(thinking(), use(), stop="tool_use", model="claude-fable-5")
+        observed(tracker, "anthropic", body, answer, raw=True)
+        turns_of(body).extend(step("anthropic", answer, "q"))
+    switched = body | {"model": "claude-opus-5"}
+    report = observed(tracker, "anthropic", switched, message(text()), raw=True)
+    assert (Verdict.DEGRADES, ()) == (report.verdict, report.settled)
+
+
+def test_values_never_seen_coming_in_are_settled_too() -> None:
+    body = asked("anthropic")
+    turns_of(body).extend(step("anthropic", message(thinking(), use()), "q"))
+    tracker = Tracker(KEY)  # restarted
+    answer = message(thinking(), use(), stop="tool_use")
+    first = observed(tracker, "anthropic", body, answer, raw=True)
+    turns_of(body).extend(step("anthropic", answer, "q"))
+    second = observed(tracker, "anthropic", body, message(text()), raw=True)
+    assert (Verdict.UNVERIFIABLE, 1) == (first.verdict, len(first.findings))
+    assert (Verdict.UNVERIFIABLE, 1) == (second.verdict, second.settled[0].count)
+
+
+def test_lines_are_bounded() -> None:
+    settled = Settled(max_lines=3)
+    tracker = Tracker(KEY)
+    tracker._core = _with(tracker, settled)
+    for number in range(10):
+        body = asked("anthropic") | {"messages": ask("anthropic", f"Question {number}")}
+        observed(tracker, "anthropic", body, message(text()), raw=True)
+    assert 3 == len(settled._lines)
+
+
+def _with(tracker: Tracker, settled: Settled) -> Any:
+    from dataclasses import replace
+
+    return replace(tracker._core, settled=settled)
+
+
+# ------------------------------------------------------------------------------------- checkpoints
+
+
+def test_a_key_of_that_name_deeper_down_is_not_the_history() -> None:
+    body = b'{"tools":[{"messages":[1]}],"messages":[{"a":1}]}'
+    found = history(body, "messages")
+    assert isinstance(found, ByteHistory)
+    rest = found.rest(())
+    assert rest is not None
+    assert [{"a": 1}] == rest.items
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"messages":1}',
+        b'{"messages":[',
+        b"\xff\xfe",
+        b'{"x":"\\"messages\\":["}',
+    ],
+)
+def test_what_has_no_history_has_none(body: bytes) -> None:
+    found = history(body, "messages")
+    assert found is None or found.rest(()) is None
+
+
+@pytest.mark.parametrize("tail", [b"", b",", b"]", b'],"x":}', b'{"b":2}]}', b",]}"])
+def test_a_broken_end_is_no_rest(tail: bytes) -> None:
+    found = history(b'{"messages":[{"a":1}' + tail, "messages")
+    assert found is not None
+    rest = found.rest(())
+    assert rest is None or isinstance(rest.items, list)
+
+
+def test_a_history_agrees_as_far_as_its_bytes_do() -> None:
+    one = history(b'{"messages":[{"a":1}]}', "messages")
+    two = history(b'{"messages":[{"a":1},{"b":2}]}', "messages")
+    other = history(b'{"messages":[{"a":2},{"b":2}]}', "messages")
+    assert one is not None
+    assert two is not None
+    assert other is not None
+    first = one.rest(())
+    assert first is not None
+    assert [1, 1, 0] == [h.agreed(first.segments) for h in (one, two, other)]
+    rest = two.rest(first.segments)
+    assert rest is not None
+    assert [{"b": 2}] == rest.items
+    assert [Segment(len(b',{"b":2}'), rest.segments[0].hash)] == rest.segments
+
+
+def test_objects_that_are_no_plain_data_are_read_the_long_way() -> None:
+    assert None is history({"contents": [object()]}, "contents")
+    body: Body = {"contents": [{"role": "user", "parts": [{"text": "q"}]}], "x": object()}
+    found = history(body, "contents")
+    assert found is not None
+    assert None is found.rest(())
