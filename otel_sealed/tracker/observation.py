@@ -192,13 +192,13 @@ class Observation:
     def _settle(self, sent: Sent, judged: Judged, settled: Resumed) -> None:
         """Keep a stand behind each message up to the first row that is not well."""
         plain = not (judged.is_summary or judged.lineage.held or self._facts.reference)
-        if self._core.settled is None or not plain:
+        if self._core.settled is None or self._history is None or not plain:
             return
         asked = Asked(self._core, self._tools, self._exchange, sent, self._facts, self._hint)
         new = stands(asked, judged, settled.rest)
         if new:
             kept = (*settled.stands, *new)
-            self._core.settled.keep(self._dialect.name, kept, settled.line)
+            self._core.settled.keep(self._dialect.name, self._history, kept, settled.line)
 
     # -- what never came -----------------------------------------------------------------------
 

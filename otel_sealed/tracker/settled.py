@@ -74,7 +74,13 @@ class Stand:
     sealed: int
 
 
-LineKey = tuple[str, bytes, int]
+class LineKey(NamedTuple):
+    """A line of stands: its dialect, how it begins, the rolling digest at its end, its length."""
+
+    dialect: str
+    first: int
+    chain: bytes
+    length: int
 
 
 class Resumed(NamedTuple):
@@ -95,17 +101,17 @@ class Settled:
         """`max_lines`: conversations kept; the least recently used goes first."""
         self._max = max_lines
         self._lines: OrderedDict[LineKey, tuple[Stand, ...]] = OrderedDict()
+        self._likes: dict[tuple[str, int], list[LineKey]] = {}
         self._lock = threading.Lock()
 
     def resume(self, dialect: str, history: History) -> Resumed | None:
         """The longest stand a history begins with and what follows it; None if it is no JSON."""
         with self._lock:
-            lines = [item for item in reversed(self._lines.items()) if item[0][0] == dialect]
+            likes = self._likes.get((dialect, history.first), ())
+            lines = [(key, self._lines[key]) for key in reversed(likes)]
         best: tuple[Stand, ...] = ()
         found: LineKey | None = None
         for key, line in lines:
-            if not history.begins(line[0].segment):
-                continue
             agreed = history.agreed([stand.segment for stand in line])
             if agreed > len(best):
                 best, found = line[:agreed], key
@@ -114,16 +120,29 @@ class Settled:
         rest = history.rest([stand.segment for stand in best])
         return None if rest is None else Resumed(best, rest, found)
 
-    def keep(self, dialect: str, stands: tuple[Stand, ...], line: LineKey | None) -> None:
+    def keep(
+        self, dialect: str, history: History, stands: tuple[Stand, ...], line: LineKey | None
+    ) -> None:
         """Remember stands; they take the place of `line` unless that goes on elsewhere (a fork)."""
         if not stands or len(stands) > MAX_STANDS:
             return
+        key = LineKey(dialect, history.first, stands[-1].chain, len(stands))
         with self._lock:
-            if line is not None and line[2] <= len(stands):
-                self._lines.pop(line, None)
-            self._lines[(dialect, stands[-1].chain, len(stands))] = stands
+            if line is not None and line.length <= len(stands):
+                self._forget(line)
+            self._forget(key)
+            self._lines[key] = stands
+            self._likes.setdefault((dialect, key.first), []).append(key)
             while len(self._lines) > self._max:
-                self._lines.popitem(last=False)
+                self._forget(next(iter(self._lines)))
+
+    def _forget(self, key: LineKey) -> None:
+        if self._lines.pop(key, None) is None:
+            return
+        likes = self._likes[(key.dialect, key.first)]
+        likes.remove(key)
+        if not likes:
+            del self._likes[(key.dialect, key.first)]
 
 
 class Above:

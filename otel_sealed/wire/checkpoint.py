@@ -20,6 +20,7 @@ _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
 _OPENING = re.compile(rb'"[ \t\r\n]*:[ \t\r\n]*\[[ \t\r\n]*')
 _TRIES = 4
+_FIRST = 64
 
 
 class Segment(NamedTuple):
@@ -53,9 +54,10 @@ class ByteHistory:
         self._start = start
         self._known: dict[tuple[int, int], int] = {}
 
-    def begins(self, segment: Segment) -> bool:
-        """Whether the history begins with a segment."""
-        return self._at(self._start, segment.length) == segment.hash
+    @property
+    def first(self) -> int:
+        """A hash of how the history begins, to find its likes by."""
+        return self._at(self._start, _FIRST)
 
     def _at(self, start: int, length: int) -> int:
         """Hash of a stretch; several lines ask for the same ones."""
@@ -107,9 +109,10 @@ class ItemHistory:
         self._items: list[Any] = body[root]
         self._hashes = [hash(marshal.dumps(item, 2)) for item in self._items]
 
-    def begins(self, segment: Segment) -> bool:
-        """Whether the history begins with a segment."""
-        return self._hashes[:1] == [segment.hash]
+    @property
+    def first(self) -> int:
+        """A hash of how the history begins, to find its likes by."""
+        return self._hashes[0] if self._hashes else 0
 
     def agreed(self, segments: Sequence[Segment]) -> int:
         """How many of `segments` the history begins with."""
