@@ -56,8 +56,12 @@ class Mint:
     """Seals, ids and texts that repeat by seed and meet those of no other seed."""
 
     def __init__(self, seed: object) -> None:
-        self._random = random.Random(f"mint {seed}")
-        self._count = 0
+        self._random = random.Random()
+        self.begin(seed)
+
+    def begin(self, seed: object) -> None:
+        """Begin again with a seed."""
+        self._random.seed(f"mint {seed}")
 
     def seal(self, low: int = 80, high: int = 400) -> str:
         """A base64 blob; not a multiple of three, so that it is padded."""
@@ -69,7 +73,6 @@ class Mint:
 
     def text(self, topic: str) -> str:
         words = [self._random.choice(_WORDS) for _ in range(14)]
-        self._count += 1
         return f"{topic} {self._random.getrandbits(32):08x}: {' '.join(words)}."
 
 

@@ -54,7 +54,7 @@ def found(change: Callable[[str], str], seal: str | None = None) -> Finding:
     [
         (lambda s: s[: len(s) // 3] + "…" + s[-len(s) // 3 :], Cause.MASKED),
         (lambda s: s[: len(s) // 3] + "***" + s[-len(s) // 3 :], Cause.MASKED),
-        (lambda s: s[: len(s) // 2] + "A" + s[len(s) // 2 + 1 :], Cause.MASKED),
+        (lambda s: s[: len(s) // 2] + "*" + s[len(s) // 2 + 1 :], Cause.MASKED),
         (lambda s: s[: len(s) // 2], Cause.CUT_END),
         (lambda s: s[len(s) // 2 :], Cause.CUT_START),
         (lambda s: s + MINT.seal(), Cause.GROWN),

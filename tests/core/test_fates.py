@@ -858,3 +858,37 @@ def test_an_older_gemini_model_has_no_rules_of_a_generation() -> None:
     answer = candidate(part(), model="gemini-1.5-pro")
     report = replay("gemini", answer, model="gemini-1.5-pro", minted={"model": "gemini-1.5-pro"})
     assert fates(report, THOUGHT) == ["intact"]
+
+
+def test_a_call_that_lost_its_id_with_its_reasoning_is_no_orphan() -> None:
+    """Of two followers only the one that kept its id needs the reasoning."""
+
+    def change(body: Body) -> None:
+        body["input"] = [i for i in body["input"] if i.get("type") != "reasoning"]
+        calls = [i for i in body["input"] if i.get("type") == "function_call"]
+        del calls[0]["id"]
+
+    report = replay("openai", response(reasoning(), call(), call()), edit(change))
+    assert fates(report, "openai.function_call") == ["orphaned"]
+
+
+def test_an_item_of_no_known_pair_needs_no_reasoning() -> None:
+    """Only items that the provider pairs have a group."""
+    item = {"type": "mcp_list_tools", "id": "mcpl_1", "tools": []}
+    report = replay("openai", response(reasoning(), item, call()), without("reasoning"))
+    assert {f.artifact for f in report.findings if f.fate is Fate.ORPHANED} == {
+        "openai.function_call"
+    }
+
+
+def test_a_part_that_lost_the_words_of_its_own_is_not_merged() -> None:
+    """Its neighbour's words alone are another text."""
+    answer = candidate(part("text", signed=False), part("text"))
+
+    def change(body: Body) -> None:
+        one, two = parts_of(body)
+        two["text"] = f"{one['text']} And a few more words of nobody's, to be longer than before."
+
+    report = replay("gemini", answer, edit(change))
+    assert fates(report, THOUGHT) == ["intact"]
+    assert fates(report, "gemini.part.text") == ["modified"]

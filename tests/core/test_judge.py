@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -152,7 +153,7 @@ def test_families_of_openai(
     producer: str, reader: str, platform: str, expected: tuple[str, str, str]
 ) -> None:
     """The same pair reads on one platform and is refused on another."""
-    around = {"provider": platform, "host": None}
+    around: dict[str, Any] = {"provider": platform, "host": None}
     report = replay(
         "openai",
         response(reasoning(), call(), model=producer),

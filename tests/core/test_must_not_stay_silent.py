@@ -248,7 +248,7 @@ def test_9_xai_drop_with_200() -> None:
         for item in body["input"]:
             item.pop("id", None)
 
-    around = {"provider": "xai", "host": "api.x.ai", "model": "grok-5"}
+    around: Body = {"provider": "xai", "host": "api.x.ai", "model": "grok-5"}
     report = replay(
         "openai",
         answer,

@@ -231,3 +231,17 @@ def test_what_a_request_tells_of_an_earlier_answer() -> None:
     tagged = {"messages": [{"content": f"<summary>{answer}</summary>"}]}
     assert DIGEST.text(answer) in set(search(tagged).told())
     assert list(search({"messages": [{"content": "short"}]}).told()) == []
+
+
+def test_short_endings_of_ids_are_no_seals() -> None:
+    """Behind a double underscore something of a seal's length has to stand."""
+    assert find({"id": f"call__x__{'A' * 30}__short"}) is None
+
+
+def test_a_run_of_several_values_is_taken_apart() -> None:
+    """However many were set end to end, up to a bound."""
+    seals = [MINT.seal() for _ in range(4)]
+    body = {"signature": "".join(seals)}
+    found = search(body).find(wanted(*seals))
+    assert len(found) == 4
+    assert search({"signature": "A" * 4000}).find(wanted(*seals)) == {}
