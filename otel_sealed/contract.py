@@ -51,9 +51,9 @@ class Exchange:
     where present the truth of what came. `complete` is False when the stream was cut. `account` is
     a stand-in for the credential, never the credential. `conversation` narrows the search for
     earlier turns; None means: find them by content alone. `continues`: the caller knows that each
-    exchange of the conversation continues the one before (a transcript). `origin` is trace id + span id
-    (24 bytes) of the call, or empty. `number` is the caller's own 0-based count of exchanges; None:
-    the tracker counts.
+    exchange of the conversation continues the one before (a transcript). `origin` is trace id +
+    span id (24 bytes) of the call, or empty. `number` is the caller's own 0-based count of
+    exchanges; None: the tracker counts.
     """
 
     api: Api
@@ -95,6 +95,7 @@ class Carrier:
     """What a block type is to fidelity.
 
     `ids`: keys whose values are anchors; `server_id`: the id the provider minted and pairs by;
+    `transient`: how ids begin that it does not keep;
     `payload`: keys of the visible content, a weak anchor; `shadows`: keys of readable stand-ins of
     the seal; `children`: keys that hold nested carriers; `keys`: further keys that are known and
     not compared; `envelope`: the artifact name for gained keys, empty where nobody minds;
@@ -108,6 +109,7 @@ class Carrier:
     fields: tuple[Field, ...] = ()
     ids: tuple[str, ...] = ()
     server_id: str = ""
+    transient: str = ""
     payload: tuple[str, ...] = ()
     shadows: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
@@ -234,9 +236,9 @@ class Dialect:
     """A provider file: all that the core knows of one wire dialect.
 
     `reference` gives kind and id of the state of the server's a request refers to (empty strings
-    when it refers to none); `models` whether the tables know a model; `tools_separate` whether tool results between
-    two messages of the model make them two steps; `sealed_keys` what looks sealed in a block of an
-    unknown type.
+    when it refers to none); `models` whether the tables know a model; `tools_separate` whether tool
+    results between two messages of the model make them two steps; `sealed_keys` what looks sealed
+    in a block of an unknown type.
     """
 
     name: str

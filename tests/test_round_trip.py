@@ -120,7 +120,7 @@ async def on_gemini(url: StrictProvider, *, is_async: bool, stream: bool) -> Non
     declared = {"name": "look_up", "description": "Look.", "parameters_json_schema": SCHEMA}
     config = types.GenerateContentConfig(
         tools=[{"function_declarations": [declared]}],
-        automatic_function_calling={"disable": True},
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
     contents: list[Any] = [types.Content(role="user", parts=[types.Part(text="Which ledger?")])]
     ask: dict[str, Any] = {"model": "gemini-3-pro-preview", "config": config}

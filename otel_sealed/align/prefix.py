@@ -58,6 +58,7 @@ def first_break(
     head: Head,
     messages: tuple[Message, ...],
     exempt: Collection[int] = (),
+    root: str = "messages",
 ) -> Break | None:
     """The first change before a seal that is in this request, or None.
 
@@ -82,7 +83,7 @@ def first_break(
         here = tuple((index, digest) for index, digest in now if index < at)
         for (index, digest), was in zip(here, before, strict=False):
             if digest != was:
-                return Break(turn, Cause.MESSAGE, f"messages.{index}")
+                return Break(turn, Cause.MESSAGE, f"{root}.{index}")
         if len(here) != len(before):
-            return Break(turn, Cause.MESSAGE, f"messages.{here[-1][0] if here else 0}")
+            return Break(turn, Cause.MESSAGE, f"{root}.{here[-1][0] if here else 0}")
     return None

@@ -28,6 +28,7 @@ def surroundings(
     lineage: Lineage,
     outcomes: Sequence[Outcome],
     seals: Collection[str],
+    root: str,
 ) -> Iterator[Outcome]:
     """At most one row for the prefix and one for the issuer, where a seal of ours is sent at all.
 
@@ -53,7 +54,7 @@ def surroundings(
                 bound.setdefault(outcome.turn.number, outcome.at)
     exempt = {number for number in bound if gone and number >= min(gone)}
     if head is not None:
-        broken = first_break(lineage.turns, bound, head, messages, exempt)
+        broken = first_break(lineage.turns, bound, head, messages, exempt, root)
         if broken is not None:
             yield _prefix(broken, bound)
     yield from _issuer(facts, lineage, homes)

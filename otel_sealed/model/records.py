@@ -63,7 +63,8 @@ class Block:
     `sub` is its dotted place below the message (`content.0`, empty for OpenAI items); `anchors`
     are keyed digests of ids; `payload` is a keyed digest of the visible payload, a weak anchor;
     `extras` are keyed digests of key and value for keys that are neither sealed, signed, known nor
-    null; `hidden` are `canon` digests of long base64 runs found inside ids.
+    null; `hidden` are `canon` digests of long base64 runs found inside ids;
+    `transient` says that the id is one the provider does not keep.
     """
 
     type: str
@@ -78,6 +79,7 @@ class Block:
     hidden: tuple[bytes, ...] = ()
     known: bool = True
     has_server_id: bool = False
+    transient: bool = False
 
     def seals(self) -> tuple[Value, ...]:
         """The opaque values among `values`."""

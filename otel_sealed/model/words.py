@@ -195,6 +195,8 @@ class Trait(StrEnum):
     IN_LOOP = "in_loop"
     LIVE_TURN = "live_turn"
     THINKING_OFF = "thinking_off"
+    THINKING_DISABLED = "thinking_disabled"
+    TRANSIENT = "transient"
     BINDING = "binding"
     BINDING_ALWAYS = "binding_always"
     ACCOUNT_BOUND = "account_bound"

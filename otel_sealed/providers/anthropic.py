@@ -345,6 +345,8 @@ def _traits(place: Place) -> frozenset[Trait]:
     by_default = turn is not None and bool(turn.chain) and turn.thinking is None
     if facts.thinking is False or (facts.thinking is None and not by_default):
         found.add(Trait.THINKING_OFF)
+    if facts.thinking is False:
+        found.add(Trait.THINKING_DISABLED)
     if _BINDING.search(facts.model):
         found.add(Trait.BINDING)
     if turn is not None and block is not None:
@@ -361,6 +363,8 @@ def _traits(place: Place) -> frozenset[Trait]:
 def _turn_traits(turn: Turn, index: int) -> set[Trait]:
     found = set()
     markers = [i for i, b in enumerate(turn.blocks) if b.kind is Kind.MARKER]
+    if markers:
+        found.add(Trait.AT_FALLBACK)
     if markers and index < markers[-1]:
         found.add(Trait.BEFORE_FALLBACK)
     if all(b.kind is Kind.REASONING for b in turn.blocks[index:]):

@@ -161,6 +161,15 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "A9",
+        "with thinking disabled, the message the loop continues may not hold thinking",
+        {F.INTACT},
+        V.BREAKS,
+        artifacts=_SEALS,
+        when={T.THINKING_DISABLED, T.IN_LOOP},
+        source="I forgecode#1853, openclaw#92360",
+    ),
+    rule(
+        "A9",
         "with thinking off, thinking blocks are left out",
         _GONE,
         V.ALLOWED,
@@ -207,9 +216,10 @@ RULES: tuple[Rule, ...] = (
     rule(
         "A20",
         "without the fallback block two runs of thinking merge and are refused",
-        {F.DROPPED, F.REORDERED},
+        {F.MERGED},
         V.BREAKS,
-        artifacts=("anthropic.fallback",),
+        artifacts=_SEALS,
+        when={T.AT_FALLBACK},
         source="S beta_fallback_block_param.py",
     ),
     rule(

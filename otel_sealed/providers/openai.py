@@ -49,6 +49,7 @@ _CARRIERS = (
         ),
         ids=("id",),
         server_id="id",
+        transient="rs_tmp",
         shadows=("summary", "content"),
         keys=frozenset({"type", "summary", "content", "status", "created_by"}),
         envelope="openai.reasoning.envelope",
@@ -324,6 +325,8 @@ def _traits(place: Place) -> frozenset[Trait]:
         found.add(Trait.KEEPS_ALL)
     if _BINDING.search(facts.model):
         found.add(Trait.BINDING)
+    if sent is not None and sent.transient:
+        found.add(Trait.TRANSIENT)
     if facts.vendor == "xai":
         found.add(Trait.XAI)
     if sent is not None and not sent.has_server_id:

@@ -54,6 +54,15 @@ RULES: tuple[Rule, ...] = (
         source="I hermes-agent#32617, PR 33156; copilot-api#378",
     ),
     rule(
+        "X10",
+        "a temporary item is not kept and cannot be replayed",
+        {F.INTACT},
+        V.BREAKS,
+        artifacts=("openai.reasoning.encrypted_content",),
+        when={T.TRANSIENT},
+        source="I hermes-agent PR 33146; openclaw PR 113869",
+    ),
+    rule(
         "O12",
         "on this platform a blob is bound to the model that made it",
         {F.INTACT},

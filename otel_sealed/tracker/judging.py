@@ -87,8 +87,9 @@ def whole(asked: Asked) -> Judged:
         lineage = told or lineage
     names = asked.tools.names(asked.facts.vendor)
     outcomes = align(lineage, sent.messages, names, search, core.vendor_of)
+    root = asked.tools.dialect.root
     outcomes += surroundings(
-        asked.facts, sent.head, sent.messages, lineage, outcomes, asked.tools.seals
+        asked.facts, sent.head, sent.messages, lineage, outcomes, asked.tools.seals, root
     )
     return _judged(asked, lineage, outcomes, chain, Told(), is_summary=told is not None)
 
@@ -111,7 +112,9 @@ def resumed(asked: Asked, stand: Stand) -> Judged | None:
         outcomes = align(lineage, messages, names, _NoSearch(), core.vendor_of)  # type: ignore[arg-type]
     except _WholeNeeded:
         return None
-    outcomes += surroundings(asked.facts, None, messages, lineage, outcomes, asked.tools.seals)
+    outcomes += surroundings(
+        asked.facts, None, messages, lineage, outcomes, asked.tools.seals, names.root
+    )
     return _judged(asked, lineage, outcomes, chain, stand.told, stand=stand)
 
 

@@ -75,19 +75,15 @@ def _by_message(judged: Judged) -> dict[int, list[Finding]] | None:
     """Rows by the message they stand in; None where one that is not well stands in none."""
     rows: dict[int, list[Finding]] = {}
     for finding, outcome in zip(judged.findings, judged.outcomes, strict=True):
-        if outcome.at is None or (outcome.block is None and finding.fate is not Fate.UNKNOWN):
+        if outcome.at is None:
             return None
         rows.setdefault(outcome.at, []).append(finding)
     return rows
 
 
 def well(finding: Finding) -> bool:
-    """Whether a row stays what it is whatever is added behind it."""
-    if finding.fate is Fate.UNKNOWN:
-        return True
-    if finding.verdict is Verdict.OK:
-        return finding.fate is Fate.INTACT
-    return finding.verdict is Verdict.ALLOWED and finding.artifact.endswith(".id")
+    """Whether a row needs no telling again and stays what it is whatever is added behind it."""
+    return finding.fate is Fate.INTACT and finding.verdict is Verdict.OK
 
 
 def counted(before: tuple[Check, ...], findings: Iterable[Finding]) -> tuple[Check, ...]:

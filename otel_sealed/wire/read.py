@@ -158,6 +158,9 @@ class Reader:
             hidden=tuple(h for text in ids if len(text) >= _LONG_ID for h in self._hidden(text)),
             known=known,
             has_server_id=isinstance(server_id, str) and bool(server_id),
+            transient=isinstance(server_id, str)
+            and bool(carrier.transient)
+            and server_id.startswith(carrier.transient),
         )
 
     def _sealed_looking(self, part: dict[str, Any]) -> tuple[Field, ...]:

@@ -137,7 +137,7 @@ def test_a_gemini_signature_left_behind_for_another_vendor_is_right() -> None:
     tracker = Tracker(KEY)
     tracker.observe(Exchange(APIS["gemini"], response=candidate(signed), conversation="c"))
     question = {"role": "user", "content": "q"}
-    body = {"model": "claude-opus-5", "thinking": {"type": "adaptive"}, "messages": [question]}
-    body["messages"].append({"role": "assistant", "content": [tool]})
+    messages = [question, {"role": "assistant", "content": [tool]}]
+    body = {"model": "claude-opus-5", "thinking": {"type": "adaptive"}, "messages": messages}
     report = tracker.observe(Exchange(APIS["anthropic"], request=body, conversation="c"))
     assert ("dropped", "allowed") == row_of(report, "gemini.part.thought_signature")[:2]

@@ -519,6 +519,10 @@ CASES: dict[str, dict[str, tuple[Case, Case]]] = {
             once("openai", response(reasoning(), call()), without("reasoning")),
             once("openai", response(reasoning(), call()), no_ids_and(without("reasoning"))),
         ),
+        "X10": (
+            once("openai", response(reasoning() | {"id": "rs_tmp_1"}, call())),
+            once("openai", response(reasoning(), call())),
+        ),
         "X9": (
             once(
                 "openai",
