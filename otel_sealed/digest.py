@@ -193,11 +193,7 @@ def spelled(value: Any) -> bytes:
 
 def normal_forms(text: str) -> tuple[str, ...]:
     """The four Unicode normal forms of `text` that differ from it."""
-    return tuple(
-        form
-        for name in _FORMS
-        if (form := unicodedata.normalize(name, text)) != text
-    )
+    return tuple(form for name in _FORMS if (form := unicodedata.normalize(name, text)) != text)
 
 
 def base64_alphabet(text: str) -> bool:

@@ -168,6 +168,12 @@ NOTHING_SEALED: Final = "none"
 """Value of `otel_sealed.verdict` on `otel_sealed.calls` alone: the call had nothing sealed."""
 FOLDED: Final = "_OTHER"
 
+ACTIVE: Final = "active"
+KILLED: Final = "killed"
+RESTING: Final = "resting"
+STATES: Final = (ACTIVE, KILLED, RESTING)
+"""Calls are observed; let through because of the kill file; because of too many faults of ours."""
+
 _HITS: Final = ("hit", "miss")
 _VERDICTS: Final = (*Verdict, NOTHING_SEALED)
 
@@ -312,6 +318,20 @@ SUPPRESSED = _define(
 SDK_VERSIONS = _define("otel_sealed.sdk.versions", "string[]", "SDKs in use, as `name=version`.")
 LOOKUP_RESULT = _define("otel_sealed.lookup.result", "string", "What the ledger said.", _HITS)
 PLACE = _define("otel_sealed.place", "string", "Part of otel_sealed that reports.")
+STATE = _define(
+    "otel_sealed.state",
+    "string",
+    "Whether calls are observed, or let through by the kill file or after too many faults.",
+    STATES,
+)
+LEAK_SCOPE = _define(
+    "otel_sealed.leak.scope", "string", "Instrumentation scope of the span that holds the value."
+)
+LEAK_KEY = _define(
+    "otel_sealed.leak.key", "string", "Attribute that holds it, numbers in it replaced by `n`."
+)
+LEAK_SIZE = _define("otel_sealed.leak.size", "int", "Characters of the value.")
+LEAK_DIGEST = _define("otel_sealed.leak.digest", "string", "Its keyed digest.")
 EVENT_NAME = _define("event.name", "string", "Name of the event, for stores without the field.")
 
 # What OpenTelemetry defines and we only use.
@@ -346,6 +366,13 @@ VIOLATIONS = Metric(
     "counter",
     "{violation}",
     "Findings that degrade or break. Alerts stand on it; every series starts at 0.",
+    (PROVIDER, VERDICT),
+)
+KNOWN_VIOLATIONS = Metric(
+    "otel_sealed.violations.known",
+    "counter",
+    "{violation}",
+    "Findings that degrade or break and are on the owner's list of known losses.",
     (PROVIDER, VERDICT),
 )
 CHECKS = Metric(
@@ -400,11 +427,19 @@ LEAKS = Metric(
     "otel_sealed.leaks",
     "counter",
     "{leak}",
-    "Sealed values found in telemetry and taken out.",
+    "Attributes of other instrumentations that were found to hold sealed values.",
     (PLACE,),
 )
-_CALL_METRICS = (VIOLATIONS, CHECKS, SIZE, CALLS, REJECTIONS, LOOKUPS, ENTRIES, DURATION)
-METRICS: Final = (*_CALL_METRICS, INTERNAL_ERRORS, LEAKS)
+PROCESS_STATE = Metric(
+    "otel_sealed.state",
+    "updowncounter",
+    "{process}",
+    "1 for the state the process is in, 0 for the others.",
+    (STATE,),
+)
+_VIOLATION_METRICS = (VIOLATIONS, KNOWN_VIOLATIONS)
+_CALL_METRICS = (CHECKS, SIZE, CALLS, REJECTIONS, LOOKUPS, ENTRIES, DURATION)
+METRICS: Final = (*_VIOLATION_METRICS, *_CALL_METRICS, INTERNAL_ERRORS, LEAKS, PROCESS_STATE)
 
 # ------------------------------------------------------------------------------------- events
 
@@ -427,8 +462,13 @@ DISAGREEMENT = Event(
         SERVER_ADDRESS, SDK_VERSIONS, OCCURRENCES, SUPPRESSED, EVENT_NAME,
     ),
 )
+LEAK = Event(
+    "otel_sealed.leak",
+    "A sealed value stands in a span; told once for each scope and attribute of a process.",
+    (LEAK_SCOPE, LEAK_KEY, LEAK_SIZE, LEAK_DIGEST, EVENT_NAME),
+)
 # fmt: on
-EVENTS: Final = (VIOLATION, DISAGREEMENT)
+EVENTS: Final = (VIOLATION, DISAGREEMENT, LEAK)
 
 # ---------------------------------------------------------------------------------- artifacts
 

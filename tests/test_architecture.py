@@ -138,7 +138,9 @@ ROOMS = {
     "probe": Room(floor=6, outside=names("pydantic rich") | SDKS),
     "cli": Room(
         floor=6,
-        siblings=names("triage testing testing.strict testing.hosts probe transcript inspection"),
+        siblings=names(
+            "triage testing testing.strict testing.hosts probe transcript inspection zerocode"
+        ),
         outside=names("typer rich pydantic opentelemetry") | SDKS,
     ),
     "__main__": Room(floor=6, siblings=names("cli")),

@@ -87,3 +87,44 @@ def provider(
     from otel_sealed.cli import provider as door
 
     raise typer.Exit(door.run(port, verify_signed_text=verify_signed_text))
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- COMMAND...", help="A program and its arguments.")
+    ],
+) -> None:
+    """Run a Python program observed, without a change to it, and sum up what was seen.
+
+    Records into .otel-sealed/ unless the environment configures an OpenTelemetry exporter. The exit
+    status is that of the program.
+    """
+    from otel_sealed.cli import run as door
+
+    raise typer.Exit(door.run(command))
+
+
+@app.command()
+def baseline(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="OTLP JSON lines.")],
+    *,
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FILE", help="Added to; - is stdout.")
+    ] = "known.toml",
+) -> None:
+    """Write what was lost in a recorded run as a file of losses accepted for 90 days."""
+    from otel_sealed.cli import baseline as door
+
+    raise typer.Exit(door.run(paths, output))
+
+
+@app.command()
+def doctor(*, as_json: _Json = False) -> None:
+    """Say what would be observed here, where it would go, and what there is to mend.
+
+    Exit status: 0 nothing to mend, 1 something.
+    """
+    from otel_sealed.cli import doctor as door
+
+    raise typer.Exit(door.run(as_json=as_json))

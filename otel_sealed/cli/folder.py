@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,21 +72,35 @@ def recording(service: str, parent: Path | None = None) -> Iterator[Recording]:
                 provider.shutdown()
 
 
-def lasting(store: Store, run: str) -> Recording:
-    """Record into `store` as long as the process lives; nothing that the disk says comes out.
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """Providers that write into the folder as long as the process lives.
+
+    `ours` is for the provider of the application itself.
+    """
+
+    tracer: TracerProvider
+    meter: MeterProvider
+    logger: LoggerProvider
+    ours: SpanProcessor
+
+
+def lasting(store: Store, run: str) -> Lasting:
+    """Record into `store`; nothing that the disk says comes out, and nothing global is set.
 
     Spans and log events are written as they end, so that a process that is killed leaves them;
     metrics once a minute and at the end.
     """
     streams = [cast("IO[str]", Lines(store, f"{signal}-{run}")) for signal in SIGNALS]
     resource = Resource.create()
+    spans = SimpleSpanProcessor(FileSpanExporter(stream=streams[0]))
     tracer = TracerProvider(resource=resource, sampler=ALWAYS_ON)
-    tracer.add_span_processor(SimpleSpanProcessor(FileSpanExporter(stream=streams[0])))
+    tracer.add_span_processor(spans)
     reader = PeriodicExportingMetricReader(_OfCalls(stream=streams[1]), 60_000)
     meter = MeterProvider([reader], resource=resource)
     logger = LoggerProvider(resource=resource)
     logger.add_log_record_processor(SimpleLogRecordProcessor(FileLogExporter(stream=streams[2])))
-    return Recording(tracer, meter, logger, ())
+    return Lasting(tracer, meter, logger, OursOnly(spans, resource))
 
 
 class _OfCalls(FileMetricExporter):
@@ -106,31 +120,31 @@ class _OfCalls(FileMetricExporter):
 
 
 class OursOnly(SpanProcessor):
-    """For the provider of the application: what we wrote on its spans, and nothing else of them."""
+    """Hands on what we wrote on spans of somebody else, and nothing else of them."""
 
     _KEPT: Final = (vocab.PROVIDER, vocab.REQUEST_MODEL, vocab.OPERATION)
 
-    def __init__(self, tracer: TracerProvider) -> None:
-        """Such spans are handed to the processors of `tracer`."""
-        self._tracer = tracer
+    def __init__(self, sink: SpanProcessor, resource: Resource) -> None:
+        """`sink` gets such spans, with `resource` for theirs."""
+        self._sink = sink
+        self._resource = resource
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Hand on a span that we wrote on. Nothing comes out: an exception would hit the caller."""
+        """Look at one span. Nothing comes out: it would hit whoever ends the span."""
         with shield("folder.on_end"):
             attributes = span.attributes or {}
             if vocab.CARRY in attributes:
-                self._tracer._active_span_processor.on_end(self._ours(span, attributes))  # noqa: SLF001 - there is no public way to hand on an ended span
+                self._sink.on_end(self._stripped(span, attributes))
 
-    def _ours(self, span: ReadableSpan, attributes: Any) -> ReadableSpan:
+    def _stripped(self, span: ReadableSpan, attributes: Mapping[str, Any]) -> ReadableSpan:
         kept = {k: v for k, v in attributes.items() if k.startswith(f"{vocab.SCOPE}.")}
-        kept |= {
-            name: vocab.model_name(attributes[name]) for name in self._KEPT if name in attributes
-        }
+        kept |= {k: vocab.model_name(attributes[k]) for k in self._KEPT if k in attributes}
+        words = (kept.get(vocab.OPERATION, "call"), kept.get(vocab.REQUEST_MODEL, ""))
         return ReadableSpan(
-            name=f"{kept.get(vocab.OPERATION, 'call')} {kept.get(vocab.REQUEST_MODEL, '')}".strip(),
+            name=" ".join(words).strip(),
             context=span.get_span_context(),
             parent=span.parent,
-            resource=self._tracer.resource,
+            resource=self._resource,
             attributes=kept,
             kind=span.kind,
             start_time=span.start_time,

@@ -2,10 +2,10 @@
 
 Theory of operation. A file is begun with the first line, so that a process with nothing to say
 leaves nothing. Each write is one `write` to a descriptor in append mode. A child of `fork` begins
-files of its own. After every hundredth of the bound the writer looks around: its segment is ended at
-a tenth of the bound, or where somebody deleted it, and what is too old or too much is deleted, the
-oldest first, whichever process wrote it. Where the disk is full or read-only, one log line says so,
-and lines are lost until it is not.
+files of its own. After every hundredth of the bound the writer looks around: its segment is ended
+at a tenth of the bound, or where somebody deleted it, and what is too old or too much is deleted,
+the oldest first, whichever process wrote it. Where the disk is full or read-only, one log line
+says so, and lines are lost until it is not.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ class Call:
 
     def __init__(self, runtime: Runtime, kind: Kind, model: str = "") -> None:
         """`model` is what the caller asked for, as far as known without reading the body."""
+        self.late = False  # begun at its first attempt, since its beginning was not seen
         self._runtime = runtime
         self._kind = kind
         self._model = model
@@ -151,6 +152,8 @@ class Call:
             self._runtime.settle_finished()
         self._settle()
         finalizing.catch_up()
+        with shield("exchange.settled"):
+            self._runtime.settled()
 
     def __del__(self) -> None:
         with shield("exchange.dropped"):

@@ -55,6 +55,13 @@ def catch_up() -> None:
         work()
 
 
+def forget() -> None:
+    """Let go of what is queued: this process was forked off, and its parent does it."""
+    global _collecting  # noqa: PLW0603 - one collector a process
+    _queue.clear()
+    _collecting = None
+
+
 def _noticed(phase: str, _info: dict[str, Any]) -> None:
     global _collecting  # noqa: PLW0603 - one collector a process
     _collecting = threading.get_ident() if phase == "start" else None

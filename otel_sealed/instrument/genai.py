@@ -19,7 +19,7 @@ from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.runtime import Kind, Runtime
 from otel_sealed.instrument.seam import Seam
-from otel_sealed.instrument.span import suppressed
+from otel_sealed.instrument.span import stands_aside
 from otel_sealed.instrument.tee import observed, observed_async
 from otel_sealed.wire import Api
 
@@ -93,25 +93,37 @@ class GenAI:
     def _request(
         self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
-        call = self._begin(client, args, kwargs)
+        call = None
+        with shield("genai.request"):
+            call = self._begin(client, args, kwargs)
         try:
             result = wrapped(*args, **kwargs)
         except BaseException as error:
-            _failed(call, error)
+            if call is not None:
+                with shield("genai.failed"):
+                    _failed(call, error)
             raise
-        _returned(call, result)
+        if call is not None:
+            with shield("genai.returned"):
+                _returned(call, result)
         return result
 
     async def _async_request(
         self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
-        call = self._begin(client, args, kwargs)
+        call = None
+        with shield("genai.request"):
+            call = self._begin(client, args, kwargs)
         try:
             result = await wrapped(*args, **kwargs)
         except BaseException as error:
-            _failed(call, error)
+            if call is not None:
+                with shield("genai.failed"):
+                    _failed(call, error)
             raise
-        _returned(call, result)
+        if call is not None:
+            with shield("genai.returned"):
+                _returned(call, result)
         return result
 
     def _streamed(
@@ -120,28 +132,33 @@ class GenAI:
         """The real one is a generator function: nothing is sent before the first `next`."""
         inner = wrapped(*args, **kwargs)
         with shield("genai.request_streamed"):
-            if hasattr(inner, "throw") and _turn(args, kwargs) and not suppressed():
+            if hasattr(inner, "throw") and _turn(args, kwargs) and not stands_aside():
                 return self._drive(inner, client, args, kwargs)
         return inner
 
     def _drive(self, inner: Any, client: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        call = self._begin(client, args, kwargs)
+        call, kept = None, Kept()
+        with shield("genai.request_streamed"):
+            call = self._begin(client, args, kwargs)
+            if call is not None:
+                call.streaming(_OK, kept)
+                call.returned()
         if call is None:
             return (yield from inner)
-        kept = Kept()
-        with shield("genai.request_streamed"):
-            call.streaming(_OK, kept)
-            call.returned()
         return (yield from observed(inner, call, kept, _broken))
 
     async def _async_streamed(
         self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
-        call = self._begin(client, args, kwargs)
+        call = None
+        with shield("genai.request"):
+            call = self._begin(client, args, kwargs)
         try:
             inner = await wrapped(*args, **kwargs)
         except BaseException as error:
-            _failed(call, error)
+            if call is not None:
+                with shield("genai.failed"):
+                    _failed(call, error)
             raise
         if call is not None and hasattr(inner, "athrow"):
             with shield("genai.async_request_streamed"):
@@ -152,15 +169,13 @@ class GenAI:
         return inner
 
     def _begin(self, client: Any, args: Any, kwargs: Mapping[str, Any]) -> Call | None:
-        with shield("genai.request"):
-            turn = _turn(args, kwargs)
-            if turn is None or suppressed():
-                return None
-            model, request = turn
-            call = Call(self._runtime, _KIND, model)
-            call.sending(DictSent(client, model, request))
-            return call
-        return None
+        turn = _turn(args, kwargs)
+        if turn is None or stands_aside():
+            return None
+        model, request = turn
+        call = Call(self._runtime, _KIND, model)
+        call.sending(DictSent(client, model, request))
+        return call
 
 
 def _turn(args: Any, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
@@ -178,20 +193,16 @@ def _turn(args: Any, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | 
     return found[1], request
 
 
-def _returned(call: Call | None, result: Any) -> None:
-    if call is not None:
-        with shield("genai.returned"):
-            call.answered(_OK, getattr(result, "body", result))
-            call.returned()
+def _returned(call: Call, result: Any) -> None:
+    call.answered(_OK, getattr(result, "body", result))
+    call.returned()
 
 
-def _failed(call: Call | None, error: BaseException) -> None:
-    if call is not None:
-        with shield("genai.failed"):
-            code = getattr(error, "code", None)
-            if isinstance(code, int):
-                call.answered(code, _details(error))
-            call.failed(error)
+def _failed(call: Call, error: BaseException) -> None:
+    code = getattr(error, "code", None)
+    if isinstance(code, int):
+        call.answered(code, _details(error))
+    call.failed(error)
 
 
 def _broken(call: Call, kept: Kept, error: BaseException) -> None:
@@ -199,11 +210,10 @@ def _broken(call: Call, kept: Kept, error: BaseException) -> None:
     if not kept.chunks:
         _failed(call, error)
         return
-    with shield("genai.broken"):
-        details = _details(error)
-        if details is not None:
-            kept.keep(json.dumps(details))
-        call.body_over(kept, whole=False, error=error)
+    details = _details(error)
+    if details is not None:
+        kept.keep(json.dumps(details))
+    call.body_over(kept, whole=False, error=error)
 
 
 def _details(error: BaseException) -> Any:

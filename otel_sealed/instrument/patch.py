@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import atexit
 import logging
-import secrets
 import sys
 import threading
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import wrapt
 
-from otel_sealed.instrument import finalizing, guard
+from otel_sealed.instrument import build, finalizing, forked, guard, state
 from otel_sealed.instrument.genai import GenAI
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.runtime import Runtime
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from otel_sealed.telemetry.settings import Settings
 
 _LOG: Final = logging.getLogger(SCOPE)
-_DISTRIBUTIONS: Final = ("anthropic", "openai", "google-genai", "httpx2", "httpx")
 # The names under which the violation counter of an SDK's calls can show, created at 0.
 _SERIES: Final = {
     "anthropic": ("anthropic",),
@@ -144,6 +141,22 @@ class Handle:
         _LOG.warning("seam missing, some calls will not be observed: %s", name)
         guard.internal_error(f"seam_missing:{name}", "MissingSeam")
 
+    def mend(self) -> tuple[str, ...]:
+        """Wrap again what another instrumentation took off with its own; the seams it were.
+
+        Asked whenever metrics are collected, under a lock of theirs: so it waits for none of ours.
+        """
+        if not _lock.acquire(blocking=False):
+            return ()
+        try:
+            lost = [".".join(key) for key, patch in self._patches.items() if patch.mend()]
+        finally:
+            _lock.release()
+        for name in lost:
+            _LOG.warning("seam taken off by another instrumentation, wrapped again: %s", name)
+            guard.internal_error(f"seam_lost:{name}", "LostSeam")
+        return tuple(lost)
+
     def _detach(self) -> None:
         for patch in self._patches.values():
             with shield("patch.detach"):
@@ -183,19 +196,27 @@ def instrument(
         raise ValueError(f"no adapter for {', '.join(unknown)}; there are {', '.join(ADAPTERS)}")
     with _lock:
         if _current is None:
-            chosen = settings if settings is not None else _settings()
-            runtime = _runtime(tracer_provider, meter_provider, logger_provider, chosen, tracker)
-            guard.on_error(runtime.emitter.internal_error)
-            finalizing.watch()
-            atexit.register(_finish, runtime)
-            _current = Handle(runtime)
-            if not chosen.enabled:
+            chosen = settings if settings is not None else build.settings()
+            if chosen.enabled:
+                where = (tracer_provider, meter_provider, logger_provider)
+                _current = Handle(build.runtime(*where, chosen, tracker))
+                _enter(_current)
+            else:
                 _LOG.info("switched off by its settings: nothing is observed")
+                _current = Handle(build.mute(chosen, tracker))
                 _current.idle = True
         for name in () if _current.idle else names:
             with shield("patch.add"):
                 _current._add(name)
         return _current
+
+
+def _enter(handle: Handle) -> None:
+    guard.on_error(handle.runtime.emitter.internal_error)
+    handle.runtime.emitter.on_collect(handle.mend)
+    finalizing.watch()
+    forked.watch()
+    atexit.register(_finish, handle.runtime)
 
 
 def uninstrument() -> None:
@@ -215,10 +236,9 @@ def _leave(handle: Handle) -> None:
     atexit.unregister(_finish)
     finalizing.unwatch()
     guard.on_error(None)
+    state.reset()
     with shield("patch.unshare"):
-        from otel_sealed.telemetry.alerts import share
-
-        share(None)
+        build.unshare()
 
 
 def effect(call_id: str, value: Any) -> None:
@@ -249,58 +269,3 @@ def _imported(module: Any) -> None:
         for adapter in _current._adapters.values():
             if adapter.module == module.__name__:
                 _current._attach(adapter, module)
-
-
-def _settings() -> Settings:
-    from otel_sealed.telemetry.settings import load
-
-    return load()
-
-
-def _runtime(
-    tracer_provider: TracerProvider | None,
-    meter_provider: MeterProvider | None,
-    logger_provider: LoggerProvider | None,
-    settings: Settings,
-    tracker: Observes | None,
-) -> Runtime:
-    # here and not above: pydantic and the core are not needed before
-    from otel_sealed import rulebook
-    from otel_sealed.digest import Digest
-    from otel_sealed.telemetry.alerts import share
-    from otel_sealed.telemetry.emit import About, Emitter, Providers
-    from otel_sealed.tracker import Tracker
-
-    given = getattr(tracker, "key", None)
-    key = given or settings.key() or secrets.token_bytes(32)
-    core = Tracker(key, max_turns=settings.max_turns) if tracker is None else tracker
-    ledger: Any = getattr(core, "ledger", None)
-    digest = getattr(core, "digest", None)
-    emitter = Emitter(
-        settings,
-        key=key,
-        providers=Providers(tracer_provider, meter_provider, logger_provider),
-        about=About(
-            version=_version("otel-sealed"),
-            rules_version=rulebook.version(),
-            sdk_versions={name: found for name in _DISTRIBUTIONS if (found := _version(name))},
-        ),
-        ledger_entries=(lambda: len(ledger)) if hasattr(ledger, "__len__") else None,
-        strict=guard.STRICT,
-    )
-    share(emitter.room)
-    return Runtime(
-        tracker=core,
-        emitter=emitter,
-        tracer=emitter.tracer,
-        account=(digest if isinstance(digest, Digest) else Digest(key)).account,
-        conversation_attribute=settings.conversation_attribute,
-    )
-
-
-def _version(distribution: str) -> str:
-    """Version of an installed distribution, empty if it is not installed."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return ""

@@ -50,6 +50,9 @@ class Emits(Protocol):
     def internal_error(self, where: str, kind: str) -> None:
         """Count one fault of ours."""
 
+    def on_collect(self, work: Callable[[], object]) -> None:
+        """Do `work` whenever metrics are collected, in whatever thread does that."""
+
 
 class Sent(Protocol):
     """The last attempt of a request, read only once the call is over."""
@@ -80,15 +83,20 @@ class Open(Protocol):
         """Settle it if its closing event has passed."""
 
 
+def _nothing() -> None:
+    return None
+
+
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Runtime:
-    """What all calls of one `instrument()` share."""
+    """What all calls of one `instrument()` share. `settled` is called after each settled call."""
 
     tracker: Observes
     emitter: Emits
     tracer: Tracer
     account: Callable[[str], str]
     conversation_attribute: str = CONVERSATION_ID
+    settled: Callable[[], None] = _nothing
     _open: dict[int, weakref.ref[Open]] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -101,6 +109,10 @@ class Runtime:
         """A call is over."""
         with self._lock:
             self._open.pop(id(call), None)
+
+    def forget(self) -> None:
+        """Leave the open streams to whoever else has them: this process was forked off."""
+        self._open.clear()
 
     def settle_finished(self) -> None:
         """Settle the streams whose closing event has passed although nobody read on."""

@@ -5,15 +5,22 @@ restore the method would take theirs away with ours. So a wrapper that is not ou
 off and stays. Another may also have kept our wrapper as the method it will restore, on a subclass
 even, and bring it back once we are gone. So there is one wrapper of ours for a method, switched on
 and off for as long as the process lives: `put` puts the same one back.
+
+Others take ours off with theirs: they restore the method they once saved, or peel off whatever is
+outermost. `mend` finds that out and wraps anew, but only where what stands there now is certainly
+below ours: a wrapper that does not tell what it wraps may hold ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import wrapt
+
+from otel_sealed.instrument.guard import shield
+from otel_sealed.instrument.state import passing
 
 Wrapper = Callable[..., Any]
 """wrapt's (wrapped, instance, args, kwargs)."""
@@ -31,21 +38,27 @@ class Seam:
 
 
 class Patch:
-    """One wrapped method. `on` is asked at each call."""
+    """One wrapped method. `on`, and whether calls pass straight through, is asked at each call."""
 
     def __init__(self, owner: type, name: str, wrapper: Wrapper) -> None:
         """Raises AttributeError where `owner` has no such method."""
         self._owner = owner
         self._name = name
         self._wrapper = wrapper
-        self._found: Any = vars(owner).get(name, _INHERITED)
         self.on = True
-        self._mine: Any = wrapt.FunctionWrapper(
-            getattr(owner, name) if self._found is _INHERITED else self._found,
+        self._found: Any
+        self._mine: Any
+        self._wrap()
+
+    def _wrap(self) -> None:
+        """Wrap what stands there now."""
+        self._found = vars(self._owner).get(self._name, _INHERITED)
+        self._mine = wrapt.FunctionWrapper(
+            getattr(self._owner, self._name) if self._found is _INHERITED else self._found,
             self._call,
             enabled=self._enabled,
         )
-        setattr(owner, name, self._mine)
+        setattr(self._owner, self._name, self._mine)
 
     def put(self, owner: type, wrapper: Wrapper) -> bool:
         """Put the same wrapper back, with what it shall do now.
@@ -73,19 +86,39 @@ class Patch:
             setattr(self._owner, self._name, self._found)
         return True
 
+    def mend(self) -> bool:
+        """Wrap the method again if ours was taken off by somebody else; whether it was."""
+        now = list(_chain(vars(self._owner).get(self._name, _INHERITED)))
+        below = list(_chain(self._found))
+        if not self.on or any(at is self._mine for at in now) or now[-1] is not below[-1]:
+            return False
+        self._wrap()
+        return True
+
     def _call(self, wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
         return self._wrapper(wrapped, instance, args, kwargs)
 
     def _enabled(self) -> bool:
-        return self.on
+        """Asked by wrapt at each call: if not, it calls the wrapped method and nothing of ours."""
+        with shield("seam.enabled"):
+            return self.on and not passing()
+        return False
 
     def _in_place(self) -> bool:
-        at = vars(self._owner).get(self._name)
-        for _ in range(_LONGEST_CHAIN):
-            if at is None or at is self._mine:
-                break
-            at = getattr(at, "__wrapped__", None)
-        return at is self._mine
+        return any(at is self._mine for at in _chain(vars(self._owner).get(self._name)))
+
+
+def _chain(method: Any) -> Iterator[Any]:
+    """A method and what it wraps, as far as it tells."""
+    for _ in range(_LONGEST_CHAIN):
+        if method is None:
+            return
+        yield method
+        # wrapt makes another object at each look-up on a class, which wraps the method itself
+        parent = getattr(method, "_self_parent", None)
+        if parent is not None:
+            yield parent
+        method = getattr(method, "__wrapped__", None)
 
 
 _INHERITED: Any = object()

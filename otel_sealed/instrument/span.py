@@ -20,6 +20,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from opentelemetry import context as otel_context
+from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind
 
 from otel_sealed.instrument.guard import shield
@@ -55,6 +56,18 @@ class Claimant(Protocol):
 def suppressed() -> bool:
     """Whether the application asked instrumentations to stand aside (both spellings of the key)."""
     return any(otel_context.get_value(key) for key in _SUPPRESSED)
+
+
+def stands_aside() -> bool:
+    """Whether a call is not to be looked at: the application asked for it, and no tracer did.
+
+    A tracer that has its span of this very call open (logfire) asks the same of all others, lest
+    there be a second span. On its span we write.
+    """
+    if not suppressed():
+        return False
+    active = trace.get_current_span()
+    return not (active.is_recording() and stands_for_one_call(active))
 
 
 class Claim:

@@ -11,13 +11,18 @@ Seams, all in `<package>._base_client`, the same in every release of 18 months (
 
 A context variable joins the last three to the first. What was sent is read from the HTTP request
 and what came from the HTTP response, never from options or models: those are not the wire.
+
+Another instrumentation may have kept the `request` it found before us, on a subclass of the client
+(OpenInference, logfire) or on one client, and calls it past ours. The other seams are looked up at
+each call and cannot be passed by, so a turn that reaches `_build_request` unseen begins there, and
+ends where its response is processed. Only a failure without a response is then not told.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final
 
 from otel_sealed.instrument.body import Kept, decoded
@@ -25,14 +30,16 @@ from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.runtime import Kind, Runtime
 from otel_sealed.instrument.seam import Seam
-from otel_sealed.instrument.span import suppressed
+from otel_sealed.instrument.span import stands_aside
 from otel_sealed.instrument.tee import tee
 from otel_sealed.wire import Api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_CURRENT: ContextVar[Call | None] = ContextVar("otel_sealed_call", default=None)
+_UNSEEN: Final = object()
+# a call, None for one that is not looked at, `_UNSEEN` where no `request` of ours is under way
+_CURRENT: ContextVar[object] = ContextVar("otel_sealed_call", default=_UNSEEN)
 
 Turns = tuple[tuple[re.Pattern[str], Kind], ...]
 
@@ -109,6 +116,7 @@ class Stainless:
     def __init__(self, package: str, turns: Turns, runtime: Runtime) -> None:
         """`turns` tells by URL path which calls are turns of a model."""
         self._package = package
+        self._where = f"{package}.request"
         self._turns = turns
         self._runtime = runtime
 
@@ -122,7 +130,7 @@ class Stainless:
         return (
             Seam("SyncAPIClient", "request", self._request),
             Seam("AsyncAPIClient", "request", self._async_request),
-            Seam("BaseClient", "_build_request", _build_request),
+            Seam("BaseClient", "_build_request", self._build_request),
             Seam("BaseClient", "_make_status_error_from_response", _make_status_error),
             Seam("SyncAPIClient", "_process_response", _process_response),
             Seam("AsyncAPIClient", "_process_response", _process_response),
@@ -131,42 +139,83 @@ class Stainless:
     def _request(
         self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
-        call = self._begin(args, kwargs)
-        token = _CURRENT.set(call)
+        call = token = None
+        with shield(self._where):
+            call = self._begin(args, kwargs)
+            token = _CURRENT.set(call)
         try:
             result = wrapped(*args, **kwargs)
         except BaseException as error:
-            _failed(call, error)
+            if call is not None:
+                with shield("stainless.failed"):
+                    call.failed(error)
             raise
         finally:
-            _reset(token)
-        _returned(call)
+            with shield("stainless.reset"):
+                _reset(token)
+        if call is not None:
+            with shield("stainless.returned"):
+                call.returned()
         return result
 
     async def _async_request(
         self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
-        call = self._begin(args, kwargs)
-        token = _CURRENT.set(call)
+        call = token = None
+        with shield(self._where):
+            call = self._begin(args, kwargs)
+            token = _CURRENT.set(call)
         try:
             result = await wrapped(*args, **kwargs)
         except BaseException as error:
-            _failed(call, error)
+            if call is not None:
+                with shield("stainless.failed"):
+                    call.failed(error)
             raise
         finally:
-            _reset(token)
-        _returned(call)
+            with shield("stainless.reset"):
+                _reset(token)
+        if call is not None:
+            with shield("stainless.returned"):
+                call.returned()
         return result
 
     def _begin(self, args: Any, kwargs: Mapping[str, Any]) -> Call | None:
         """A call to observe, or None for what is no turn of a model or is not to be looked at."""
-        with shield(f"{self._package}.request"):
-            options = kwargs["options"] if "options" in kwargs else args[1]
-            kind = self._kind(options)
-            if kind is None or suppressed():
-                return None
-            return Call(self._runtime, kind, _asked_model(options))
-        return None
+        options = kwargs["options"] if "options" in kwargs else args[1]
+        kind = self._kind(options)
+        if kind is None or stands_aside():
+            return None
+        return Call(self._runtime, kind, _asked_model(options))
+
+    def _build_request(
+        self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
+    ) -> Any:
+        request = wrapped(*args, **kwargs)
+        with shield("stainless.build_request"):
+            call = _CURRENT.get()
+            if call is _UNSEEN or (isinstance(call, Call) and call.late):
+                call = self._late(call, args, kwargs)
+            if isinstance(call, Call):
+                call.sending(HttpSent(request))
+        return request
+
+    def _late(self, before: object, args: Any, kwargs: Mapping[str, Any]) -> Call | None:
+        """The call of an attempt whose `request` did not come by us; a retry goes on with it."""
+        if isinstance(before, Call):
+            if kwargs.get("retries_taken"):
+                return before
+            before.settle()  # it had no response, and nobody said so
+        options = kwargs["options"] if "options" in kwargs else args[0]
+        kind = self._kind(options)
+        if kind is None or stands_aside():
+            if isinstance(before, Call):
+                _CURRENT.set(_UNSEEN)
+            return None
+        call = Call(self._runtime, kind, _asked_model(options))
+        call.late = True
+        _CURRENT.set(call)
+        return call
 
     def _kind(self, options: Any) -> Kind | None:
         if str(options.method).lower() != "post":
@@ -182,59 +231,51 @@ def _asked_model(options: Any) -> str:
     return model if isinstance(model, str) else ""
 
 
-def _returned(call: Call | None) -> None:
-    if call is not None:
-        with shield("stainless.returned"):
-            call.returned()
-
-
-def _failed(call: Call | None, error: BaseException) -> None:
-    if call is not None:
-        with shield("stainless.failed"):
-            call.failed(error)
-
-
-def _reset(token: Any) -> None:
+def _reset(token: Token[object] | None) -> None:
     # a coroutine may be closed in another context than it ran in
-    with contextlib.suppress(ValueError):
-        _CURRENT.reset(token)
-
-
-def _build_request(
-    wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
-) -> Any:
-    request = wrapped(*args, **kwargs)
-    call = _CURRENT.get()
-    if call is not None:
-        with shield("stainless.build_request"):
-            call.sending(HttpSent(request))
-    return request
+    if token is not None:
+        with contextlib.suppress(ValueError):
+            _CURRENT.reset(token)
 
 
 def _make_status_error(
     wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
 ) -> Any:
-    call = _CURRENT.get()
-    if call is not None:
-        with shield("stainless.refused"):
+    with shield("stainless.refused"):
+        call = _CURRENT.get()
+        if isinstance(call, Call):
             _whole(call, kwargs["response"] if "response" in kwargs else args[0])
-    return wrapped(*args, **kwargs)
+    error = wrapped(*args, **kwargs)
+    with shield("stainless.refused"):
+        call = _CURRENT.get()
+        if isinstance(call, Call) and call.late:
+            _CURRENT.set(_UNSEEN)
+            call.failed(error)
+    return error
 
 
 def _process_response(
     wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
 ) -> Any:
     """Sync and async alike: what is ours is done before the real one starts."""
-    call = _CURRENT.get()
-    if call is not None:
-        with shield("stainless.response"):
-            response = kwargs["response"]
-            call.attempted(HttpSent(response.request))
-            if response.is_closed:
-                _whole(call, response)
-            else:
-                _tee(call, response)
+    with shield("stainless.response"):
+        call = _CURRENT.get()
+        if isinstance(call, Call):
+            _responded(call, kwargs["response"])
     return wrapped(*args, **kwargs)
+
+
+def _responded(call: Call, response: Any) -> None:
+    try:
+        call.attempted(HttpSent(response.request))
+        if response.is_closed:
+            _whole(call, response)
+        else:
+            _tee(call, response)
+    finally:
+        if call.late:
+            _CURRENT.set(_UNSEEN)
+            call.returned()
 
 
 def _whole(call: Call, response: Any) -> None:

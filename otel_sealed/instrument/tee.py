@@ -30,35 +30,35 @@ class _Tee:
         return getattr(self.__dict__["_stream"], name)
 
     def __del__(self) -> None:
-        self._over(whole=False)
-
-    def _keep(self, chunk: Any) -> None:
-        with shield("tee.keep"):
-            self._kept.keep(chunk)
+        with shield("tee.dropped"):
+            self._over(whole=False)
 
     def _over(self, *, whole: bool, error: BaseException | None = None) -> None:
-        with shield("tee.over"):
-            self._call.body_over(self._kept, whole=whole, error=error)
+        self._call.body_over(self._kept, whole=whole, error=error)
 
 
 class _SyncTee(_Tee):
     def __iter__(self) -> Iterator[bytes]:
         try:
             for chunk in self._stream:
-                self._keep(chunk)
+                with shield("tee.keep"):
+                    self._kept.keep(chunk)
                 yield chunk
         except GeneratorExit:
             raise  # not read on; it may still be, by another iterator, or be closed
         except BaseException as error:
-            self._over(whole=False, error=error)
+            with shield("tee.over"):
+                self._over(whole=False, error=error)
             raise
-        self._over(whole=True)
+        with shield("tee.over"):
+            self._over(whole=True)
 
     def close(self) -> None:
         try:
             self._stream.close()
         finally:
-            self._over(whole=False)
+            with shield("tee.over"):
+                self._over(whole=False)
 
 
 class _AsyncTee(_Tee):
@@ -66,24 +66,28 @@ class _AsyncTee(_Tee):
         chunks = self._stream.__aiter__()
         try:
             async for chunk in chunks:
-                self._keep(chunk)
+                with shield("tee.keep"):
+                    self._kept.keep(chunk)
                 yield chunk
         except GeneratorExit:
             raise
         except BaseException as error:
-            self._over(whole=False, error=error)
+            with shield("tee.over"):
+                self._over(whole=False, error=error)
             raise
         finally:
             # in the task that read it; else the event loop closes it later, in one of its own
             if isinstance(chunks, AsyncGenerator):
                 await chunks.aclose()
-        self._over(whole=True)
+        with shield("tee.over"):
+            self._over(whole=True)
 
     async def aclose(self) -> None:
         try:
             await self._stream.aclose()
         finally:
-            self._over(whole=False)
+            with shield("tee.over"):
+                self._over(whole=False)
 
 
 class _BothTee(_SyncTee, _AsyncTee):
@@ -120,7 +124,8 @@ def observed(
     try:
         chunk = next(inner)
         while True:
-            _keep(kept, chunk)
+            with shield("tee.keep"):
+                _keep(kept, chunk)
             try:
                 told = yield chunk
             except GeneratorExit:
@@ -131,13 +136,16 @@ def observed(
             else:
                 chunk = next(inner) if told is None else inner.send(told)
     except StopIteration as stop:
-        _over(call, kept, whole=True)
+        with shield("tee.over"):
+            call.body_over(kept, whole=True)
         return stop.value
     except GeneratorExit:
-        _over(call, kept, whole=False)
+        with shield("tee.over"):
+            call.body_over(kept, whole=False)
         raise
     except BaseException as error:
-        failed(call, kept, error)
+        with shield("tee.failed"):
+            failed(call, kept, error)
         raise
 
 
@@ -148,7 +156,8 @@ async def observed_async(
     try:
         chunk = await anext(inner)
         while True:
-            _keep(kept, chunk)
+            with shield("tee.keep"):
+                _keep(kept, chunk)
             try:
                 told = yield chunk
             except GeneratorExit:
@@ -159,20 +168,17 @@ async def observed_async(
             else:
                 chunk = await (anext(inner) if told is None else inner.asend(told))
     except StopAsyncIteration:
-        _over(call, kept, whole=True)
+        with shield("tee.over"):
+            call.body_over(kept, whole=True)
     except GeneratorExit:
-        _over(call, kept, whole=False)
+        with shield("tee.over"):
+            call.body_over(kept, whole=False)
         raise
     except BaseException as error:
-        failed(call, kept, error)
+        with shield("tee.failed"):
+            failed(call, kept, error)
         raise
 
 
 def _keep(kept: Kept, chunk: Any) -> None:
-    with shield("tee.keep"):
-        kept.keep(getattr(chunk, "body", chunk))
-
-
-def _over(call: Call, kept: Kept, *, whole: bool) -> None:
-    with shield("tee.over"):
-        call.body_over(kept, whole=whole)
+    kept.keep(getattr(chunk, "body", chunk))

@@ -8,8 +8,9 @@ digest silences it, as it silences them.
 
 Callbacks hear every alert that is new. Log event and log line are throttled: once per
 (conversation, artifact kind, fate, rule), then when it has been seen 10, 100 and 1000 times at
-call sites, and never more than so many an hour a process; those held back are counted and the count
-goes out with the next one. All memory is bounded: the oldest key is forgotten first.
+call sites, and never more than so many an hour a process; those held back are counted and the
+count goes out with the next one. A loss that its owner has listed as known is noted, and told to
+nobody until its entry expires. All memory is bounded: the oldest key is forgotten first.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from otel_sealed import vocab
 from otel_sealed.model import Confidence, Fate, ProviderVerdict, Verdict
+from otel_sealed.telemetry.known import KnownLosses
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -67,6 +69,7 @@ class Alert:
     provider: str = ""
     model: str = ""
     host: str = ""
+    service: str = ""
     inferred: bool = False
     context: Context | None = field(default=None, repr=False, compare=False)
 
@@ -123,7 +126,9 @@ class AlertRoom:
         callbacks: Iterable[Callback] = (),
         events_per_hour: int = 60,
         keys: int = MAX_KEYS,
+        known: KnownLosses | None = None,
     ) -> None:
+        self.known = known or KnownLosses()
         self._shield = shield
         self._sinks = tuple(sinks)
         self._callbacks = list(callbacks)
@@ -145,10 +150,15 @@ class AlertRoom:
         return cancel
 
     def tell(self, alert: Alert, *, source: str = CALL_SITE) -> bool:
-        """Take in an alert; whether it was new."""
+        """Take in an alert; whether it was new, and is to be told."""
         kind = (alert.conversation, alert.artifact, alert.fate.value, alert.rule)
+        accepted = self.known.covers(
+            alert.artifact, alert.fate, alert.provider, alert.model, alert.service
+        )
         with self._lock:
-            new = self._note(alert)
+            new = self._note(alert, source, accepted=accepted)
+            if accepted:
+                return False
             counts = new or source == CALL_SITE
             told = self._throttle.tick(kind) if counts else None
             callbacks = tuple(self._callbacks)
@@ -162,18 +172,26 @@ class AlertRoom:
                 self._shield.run("sink", sink, alert, *told)
         return new
 
-    def _note(self, alert: Alert) -> bool:
+    def _note(self, alert: Alert, source: str, *, accepted: bool) -> bool:
         key = (alert.conversation, alert.digest or alert.artifact)
         fates = self._told.pop(key, None) or set()
         self._told[key] = fates
         while len(self._told) > self._keys:
             self._told.popitem(last=False)
+        if accepted:
+            fates.add(_KNOWN + alert.fate.value)
+            return False
+        # A span need not say all that the entry asks for; what the call site knew is known.
+        if source == SPANS and _KNOWN + alert.fate.value in fates:
+            return False
+        fates -= {fate for fate in fates if fate.startswith(_KNOWN)}
         silent = bool(fates) if alert.inferred else bool(fates & {alert.fate.value, _INFERRED})
         fates.add(_INFERRED if alert.inferred else alert.fate.value)
         return not silent
 
 
 _INFERRED: Final = "*"
+_KNOWN: Final = "known "
 _shared: AlertRoom | None = None
 _listeners: list[Callback] = []
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
@@ -18,14 +18,19 @@ from otel_sealed.model import ProviderVerdict
 from otel_sealed.telemetry import attributes as shapes
 from otel_sealed.telemetry import names
 from otel_sealed.telemetry.alerts import Alert, AlertRoom, log_line
+from otel_sealed.telemetry.conventions import conventional, refusal, started
 from otel_sealed.telemetry.events import EventLog
+from otel_sealed.telemetry.fit import fit, limit_of
+from otel_sealed.telemetry.known import read
+from otel_sealed.telemetry.leaks import leak_line
 from otel_sealed.telemetry.metrics import Metrics
-from otel_sealed.telemetry.processor import SealedSpanProcessor
+from otel_sealed.telemetry.noise import Noise
+from otel_sealed.telemetry.processor import SealedSpanProcessor, service_of
 from otel_sealed.telemetry.settings import key_id_of
 from otel_sealed.telemetry.shield import Shield
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.context import Context
@@ -34,17 +39,12 @@ if TYPE_CHECKING:
 
     from otel_sealed.model import Finding, Report
     from otel_sealed.telemetry.alerts import Callback
-    from otel_sealed.telemetry.attributes import Row, Value
+    from otel_sealed.telemetry.attributes import Row
+    from otel_sealed.telemetry.leaks import Leak
     from otel_sealed.telemetry.settings import Settings
 
-_DEFAULT_LIMIT: Final = 128
 _ORIGIN_BYTES: Final = 24
 _TRACE_BYTES: Final = 16
-_SCALARS: Final = tuple(
-    attribute.name
-    for attribute in vocab.ATTRIBUTES
-    if attribute.name in vocab.SPAN_ATTRIBUTES and not attribute.type.endswith("[]")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,26 @@ class About:
     version: str = ""
     rules_version: str = ""
     sdk_versions: Mapping[str, str] = field(default_factory=dict)
+
+
+class Watch(Protocol):
+    """Decides whether calls are observed at all, and wants to know of our faults."""
+
+    def word(self) -> str:
+        """The state the process is in, as `vocab.STATES` has it."""
+
+    def fault(self) -> None:
+        """One internal error was counted."""
+
+
+class _Idle:
+    """Nobody watches."""
+
+    def word(self) -> str:
+        return vocab.ACTIVE
+
+    def fault(self) -> None:
+        """Nothing."""
 
 
 class Emitter:
@@ -90,9 +110,17 @@ class Emitter:
         self._rekey = shapes.rekey_with(key)
         self._key_id = settings.key_id or key_id_of(key)
         self._rules_version = about.rules_version
+        self._tracer_provider = providers.tracer
         self.tracer: Tracer = trace.get_tracer(vocab.SCOPE, version, providers.tracer)
-        self._metrics = Metrics(providers.meter, version=version, entries=ledger_entries)
-        self._shield = Shield(self._metrics.internal_error, strict=strict)
+        self.watch: Watch = _Idle()
+        self._collected: Callable[[], object] = lambda: None
+        self._metrics = Metrics(
+            providers.meter,
+            version=version,
+            entries=ledger_entries,
+            state=self._state,
+        )
+        self._shield = Shield(self._fault, strict=strict)
         self._events = EventLog(
             providers.logger,
             version=version,
@@ -106,14 +134,14 @@ class Emitter:
             sinks=(self._events.violation, log_line),
             callbacks=callbacks,
             events_per_hour=settings.events_per_hour,
+            known=read(settings.known),
         )
+        self._noise = Noise()
         self._strict = strict
 
     def processor(self) -> SealedSpanProcessor:
         """A span processor that feeds the same alert room."""
-        return SealedSpanProcessor(
-            self.room, on_error=self._metrics.internal_error, strict=self._strict
-        )
+        return SealedSpanProcessor(self.room, on_error=self._fault, strict=self._strict)
 
     def instrumented(self, provider: str) -> None:
         """A provider's SDK is patched: its violation series start at 0."""
@@ -122,17 +150,35 @@ class Emitter:
 
     def internal_error(self, where: str, kind: str) -> None:
         """Count a fault of ours: `where` in our words, `kind` the class of the exception."""
-        self._shield.run("emit.error", self._metrics.internal_error, where, kind)
+        self._shield.run("emit.error", self._fault, where, kind)
+
+    def on_collect(self, work: Callable[[], object]) -> None:
+        """Do `work` whenever metrics are collected: a safe point off the way of every call."""
+        self._collected = work
+
+    def _state(self) -> str:
+        self._shield.run("emit.collect", self._collected)
+        return self.watch.word()
+
+    def _fault(self, where: str, kind: str) -> None:
+        self.watch.fault()
+        self._metrics.internal_error(where, kind)
 
     def leak(self, place: str, count: int = 1) -> None:
         """Count sealed values that were taken out of telemetry."""
         self._shield.run("emit.leak", self._metrics.leak, place, count)
 
+    def leaked(self, leak: Leak) -> None:
+        """A sealed value stands in a span: count it, and tell in an event and in a line."""
+        self._shield.run("emit.leak", self._metrics.leak, "span")
+        self._shield.run("emit.leak", self._events.leak, leak)
+        self._shield.run("emit.leak", leak_line, leak)
+
     def start_attributes(
         self, *, operation: str, provider: str, model: str, host: str, port: int | None = None
     ) -> dict[str, Any]:
         """What a sampler should see: the attributes a span of our own is created with."""
-        found = self._shield.run("emit.start", _start, operation, provider, model, host, port)
+        found = self._shield.run("emit.start", started, operation, provider, model, host, port)
         return found or {}
 
     def emit(
@@ -153,9 +199,10 @@ class Emitter:
         if rows is None:
             return
         provider = names.provider_of(report.facts)
+        known = self._shield.run("emit.known", self._known, report, rows, provider) or ()
         context = None if span is None else trace.set_span_in_context(span)
         if span is not None and span.is_recording():
-            self._shield.run("emit.span", self._write, report, rows, span, owned, error_type)
+            self._shield.run("emit.span", self._write, report, rows, known, span, owned, error_type)
         self._shield.run(
             "emit.metrics",
             self._metrics.call,
@@ -163,16 +210,39 @@ class Emitter:
             provider,
             check_s=check_s,
             context=context,
+            known=known,
         )
         self._shield.run("emit.alerts", self._alert, report, rows, provider, context)
-        self._shield.run(
-            "emit.disagreement", self._events.disagreement, report, provider, context=context
+        self._shield.run("emit.noise", self._noise.call, report.findings)
+        self._shield.run("emit.disagreement", self._disagree, report, provider, known, context)
+
+    def _known(self, report: Report, rows: tuple[Row, ...], provider: str) -> tuple[bool, ...]:
+        """Of each finding, whether it is a known loss; empty where there is no list."""
+        if not self.room.known:
+            return ()
+        model, service = vocab.model_name(report.facts.model), self._service()
+        return tuple(
+            row.verdict.violates
+            and self.room.known.covers(row.artifact, row.fate, provider, model, service)
+            for row in rows
         )
+
+    def _disagree(
+        self, report: Report, provider: str, known: Sequence[bool], context: Context | None
+    ) -> None:
+        # that a known loss is accepted is known, too; that it is refused is news
+        refused = report.provider_verdict is ProviderVerdict.REJECTED
+        if refused or not _all_known(report, known):
+            self._events.disagreement(report, provider, context=context)
+
+    def _service(self) -> str:
+        return service_of(self._tracer_provider or trace.get_tracer_provider())
 
     def _write(
         self,
         report: Report,
         rows: tuple[Row, ...],
+        known: Sequence[bool],
         span: Span,
         owned: bool,  # noqa: FBT001 - positional through the shield
         error_type: str | None,
@@ -184,14 +254,16 @@ class Emitter:
             key_id=self._key_id,
             rules_version=self._rules_version,
         )
+        if _all_known(report, known):
+            values[vocab.KNOWN] = True
         present = getattr(span, "attributes", None) or {}
         if owned:
-            values = _conventional(report, present) | values
-            error = error_type or _refusal(report)
+            values = conventional(report, present) | values
+            error = error_type or refusal(report)
             if error:
                 values[vocab.ERROR_TYPE] = error
                 span.set_status(StatusCode.ERROR)
-        span.set_attributes(fit(values, present, limit=_limit(span), owned=owned))
+        span.set_attributes(fit(values, present, limit=limit_of(span), owned=owned))
 
     def _alert(
         self, report: Report, rows: tuple[Row, ...], provider: str, context: Context | None
@@ -231,88 +303,18 @@ class Emitter:
             provider=provider,
             model=vocab.model_name(report.facts.model),
             host=vocab.host_name(report.facts.host),
+            service=self._service(),
             context=context,
         )
 
 
-def _start(
-    operation: str, provider: str, model: str, host: str, port: int | None
-) -> dict[str, Value]:
-    values: dict[str, Value] = {vocab.OPERATION: vocab.word(operation)}
-    if provider:
-        values[vocab.PROVIDER] = names.provider_name(provider, host=host)
-    if model:
-        values[vocab.REQUEST_MODEL] = vocab.model_name(model)
-    address = vocab.host_name(host)
-    if address:
-        values[vocab.SERVER_ADDRESS] = address
-        given = host.rpartition(":")[2]
-        number = port or (int(given) if ":" in host and given.isdecimal() else None)
-        if number:
-            values[vocab.SERVER_PORT] = number
-    return values
-
-
-def _conventional(report: Report, present: Mapping[str, Any]) -> dict[str, Any]:
-    """`gen_ai.*` and `server.*` of a span of our own, as far as the report knows them."""
-    facts, usage = report.facts, report.usage
-    values: dict[str, Any] = {
-        vocab.OPERATION: present.get(vocab.OPERATION)
-        or names.operation_name(facts.operation, facts.dialect),
-        vocab.PROVIDER: names.provider_of(facts),
-        vocab.REQUEST_MODEL: vocab.model_name(facts.model),
-        vocab.RESPONSE_MODEL: vocab.model_name(report.response_model),
-        vocab.SERVER_ADDRESS: vocab.host_name(facts.host),
-        vocab.INPUT_TOKENS: usage.input_tokens,
-        vocab.OUTPUT_TOKENS: usage.output_tokens,
-        vocab.REASONING_TOKENS: usage.reasoning_tokens,
-        vocab.CACHE_READ_TOKENS: usage.cache_read_tokens,
-        vocab.CACHE_WRITE_TOKENS: usage.cache_write_tokens,
-    }
-    reason = names.finish_reason(report.stop, complete=report.complete)
-    if reason:
-        values[vocab.FINISH_REASONS] = [reason]
-    return {name: value for name, value in values.items() if value not in (None, "")}
-
-
-def _refusal(report: Report) -> str:
-    if report.provider_verdict is not ProviderVerdict.REJECTED:
-        return ""
-    return report.rejection.value if report.rejection else vocab.FOLDED
+def _all_known(report: Report, known: Sequence[bool]) -> bool:
+    """Whether there are violations, and every one of them is a known loss."""
+    pairs = zip(report.findings, known, strict=False)
+    return any(known) and all(accepted for f, accepted in pairs if f.verdict.violates)
 
 
 def _diagnosis(finding: Finding) -> str:
     if finding.cause is None:
         return ""
     return vocab.phrase(f"{finding.cause.value.replace('_', ' ')} {finding.detail}".strip())
-
-
-def _limit(span: Span) -> int | None:
-    """How many attributes the span may hold; None for no bound. The default if it does not say."""
-    limits = getattr(span, "_limits", None)
-    limit = getattr(limits, "max_span_attributes", _DEFAULT_LIMIT)
-    return limit if limit is None or isinstance(limit, int) else _DEFAULT_LIMIT
-
-
-def fit(
-    values: Mapping[str, Any], present: Mapping[str, Any], *, limit: int | None, owned: bool
-) -> dict[str, Any]:
-    """`values`, or less of them, so that nobody's attributes are pushed out of the span.
-
-    On a span of somebody else three quarters of the limit (96 of 128) is the ceiling. Beyond it
-    only scalars and the readable findings are written, and of those no more than fit.
-    """
-    if limit is None:
-        limit = _DEFAULT_LIMIT if not owned else len(values) + len(present)
-    ceiling = limit if owned else min(vocab.ATTRIBUTE_CEILING, limit * 3 // 4)
-    room = ceiling - len(present)
-    new = [name for name in values if name not in present]
-    if len(new) <= room:
-        return dict(values)
-    others = [name for name in values if owned and name not in vocab.SPAN_ATTRIBUTES]
-    kept: dict[str, Any] = {}
-    for name in dict.fromkeys((vocab.VERDICT, vocab.FINDINGS, *_SCALARS, *others)):
-        if name in values and (name in present or room > 0):
-            kept[name] = values[name]
-            room -= name not in present
-    return kept

@@ -1,4 +1,4 @@
-"""Log events `otel_sealed.violation` and `otel_sealed.disagreement`, over `opentelemetry._logs`.
+"""Log events `otel_sealed.violation`, `.disagreement` and `.leak`, over `opentelemetry._logs`.
 
 From 1.38 on a logger takes the parts of a record by keyword. Before, it takes a record, which in
 1.35 and 1.36 has to be the SDK's own one with its resource; both shapes are told by signature.
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from otel_sealed.model import Removal, Report
     from otel_sealed.telemetry.alerts import Alert
     from otel_sealed.telemetry.attributes import Value
+    from otel_sealed.telemetry.leaks import Leak
 
 _BY_KEYWORD: Final = "event_name" in inspect.signature(_logs.Logger.emit).parameters
 _BY_DESIGN: Final = frozenset({"turn_boundary"})
@@ -110,6 +111,16 @@ class EventLog:
         attributes |= _counts(*told)
         self._emit(vocab.DISAGREEMENT, attributes, error=False, context=context)
         return True
+
+    def leak(self, leak: Leak) -> None:
+        """One attribute of somebody's spans that holds sealed values."""
+        attributes: dict[str, Value] = {
+            vocab.LEAK_SCOPE: leak.scope,
+            vocab.LEAK_KEY: leak.key,
+            vocab.LEAK_SIZE: leak.size,
+            vocab.LEAK_DIGEST: leak.digest,
+        }
+        self._emit(vocab.LEAK, attributes, error=False, context=leak.context)
 
     def _common(self, conversation: str, provider: str, model: str, host: str) -> dict[str, Value]:
         return {

@@ -14,20 +14,24 @@ the longest unused conversation forgotten first.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakSet
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor
 
 from otel_sealed import vocab
 from otel_sealed.model import Confidence, Fate, ProviderVerdict, Rejection, Verdict
+from otel_sealed.telemetry import leaks
 from otel_sealed.telemetry.alerts import SPANS, Alert, AlertRoom, listen, log_line, shared
 from otel_sealed.telemetry.events import EventLog
+from otel_sealed.telemetry.known import read
 from otel_sealed.telemetry.shield import Shield
 
 if TYPE_CHECKING:
@@ -104,10 +108,12 @@ class SealedSpanProcessor(SpanProcessor):
         self._shield = Shield(on_error or _nobody, strict=strict)
         self._given = room
         self._own = room or _own_room(self._shield)
+        self._is_alone = False
         self._cancels = [cancel for cb in callbacks for cancel in self._subscribe(cb)]
         self._max = max_conversations
         self._memories: OrderedDict[str, _Memory] = OrderedDict()
         self._lock = Lock()
+        _living.add(self)
 
     def _subscribe(self, callback: Callback) -> list[Callable[[], None]]:
         own = self._own.subscribe(callback)
@@ -122,8 +128,9 @@ class SealedSpanProcessor(SpanProcessor):
         """Nothing: what matters is known when a span has ended."""
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Compare the span with what its conversation received."""
+        """Compare the span with what its conversation received, and look for leaks in it."""
         self._shield.run("processor", self._on_end, span)
+        leaks.look(span)
 
     def _on_end(self, span: ReadableSpan) -> None:
         attributes = span.attributes or {}
@@ -131,13 +138,22 @@ class SealedSpanProcessor(SpanProcessor):
         if not isinstance(conversation, str) or not _KEY.match(conversation):
             return
         rows = _returned(attributes)
+        if attributes.get(vocab.KNOWN) is True:
+            rows = [row for row in rows if row.verdict is None or not row.verdict.violates]
         with self._lock:
             memory = self._memory(conversation)
             found = _compare(memory, rows)
             _remember(memory, attributes)
         for row, inferred in found:
             alert = _alert(span, attributes, conversation, row, inferred)
-            (self._given or shared() or self._own).tell(alert, source=SPANS)
+            (self._given or shared() or self._alone()).tell(alert, source=SPANS)
+
+    def _alone(self) -> AlertRoom:
+        """The room of its own; the list of known losses is read where it is needed, once."""
+        if not self._is_alone:
+            self._is_alone = True
+            self._own.known = read(os.environ.get("OTEL_SEALED_KNOWN"))
+        return self._own
 
     def _memory(self, conversation: str) -> _Memory:
         memory = self._memories.pop(conversation, None) or _Memory()
@@ -145,6 +161,9 @@ class SealedSpanProcessor(SpanProcessor):
         while len(self._memories) > self._max:
             self._memories.popitem(last=False)
         return memory
+
+
+_living: WeakSet[SealedSpanProcessor] = WeakSet()  # whose locks are freed in a forked child
 
 
 def _nobody(_place: str, _kind: str) -> None:
@@ -260,9 +279,17 @@ def _alert(
         provider=_word(attributes.get(vocab.PROVIDER)),
         model=vocab.model_name(attributes.get(vocab.REQUEST_MODEL)),
         host=vocab.host_name(attributes.get(vocab.SERVER_ADDRESS)),
+        service=service_of(span),
         inferred=inferred,
         context=trace.set_span_in_context(trace.NonRecordingSpan(at)) if at else None,
     )
+
+
+def service_of(source: object) -> str:
+    """`service.name` of whatever has a resource, a span or a provider; empty without."""
+    attributes = getattr(getattr(source, "resource", None), "attributes", None) or {}
+    name = attributes.get("service.name")
+    return name if isinstance(name, str) else ""
 
 
 def _word(value: object) -> str:

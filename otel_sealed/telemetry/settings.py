@@ -1,4 +1,7 @@
-"""Settings from the environment (`OTEL_SEALED_…`). A bad value costs one log line, never a call."""
+"""Settings from the environment (`OTEL_SEALED_…`). A bad value costs one log line, never a call.
+
+`python -m otel_sealed.telemetry.settings > docs/settings.md` renders the page of them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import binascii
 import hashlib
 import hmac
 import logging
-from typing import Any
+import os
+from collections.abc import Mapping
+from typing import Any, Final
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -17,19 +22,15 @@ from otel_sealed import vocab
 _LOG = logging.getLogger(vocab.SCOPE)
 PREFIX = "OTEL_SEALED_"
 KEY_BYTES = range(16, 65)
+NAME: Final = "otel_sealed"
+"""Our name among instrumentations."""
 
 
 class Settings(BaseSettings):
     """What an operator may decide. Every field is read somewhere; there is no other switch.
 
-    Attributes:
-        enabled: Off means nothing is patched and nothing is emitted.
-        hash_key: 16 to 64 secret bytes in hex or base64; a random key per process without it.
-        key_id: Name of that key in telemetry; derived from the key without it.
-        max_turns: How many turns the ledger remembers.
-        events_per_hour: Most log events a process emits in an hour; the rest are counted.
-        conversation_attribute: Attribute of the active span that names the conversation.
-        diagnose: Whether to say how a value changed, not only that it did.
+    `description` is the meaning of a field on the page; `title` is what it takes, where its type
+    does not say so.
     """
 
     model_config = SettingsConfigDict(
@@ -40,13 +41,75 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    enabled: bool = True
-    hash_key: SecretStr | None = None
-    key_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_.-]{1,40}$")
-    max_turns: int = Field(default=20_000, ge=1, le=10_000_000)
-    events_per_hour: int = Field(default=60, ge=0, le=100_000)
-    conversation_attribute: str = Field(default=vocab.CONVERSATION_ID, min_length=1, max_length=100)
-    diagnose: bool = True
+    enabled: bool = Field(default=True, description="off: nothing is patched, nothing is emitted")
+    hash_key: SecretStr | None = Field(
+        default=None,
+        title="16 to 64 bytes in hex or base64",
+        description="the secret key of all digests, the same for a whole fleet; without it every"
+        " process has a random one",
+    )
+    key_id: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9_.-]{1,40}$",
+        title="1 to 40 of A-Z a-z 0-9 _ . -",
+        description="the name of that key in telemetry",
+    )
+    max_turns: int = Field(
+        default=20_000, ge=1, le=10_000_000, description="how many turns are remembered"
+    )
+    events_per_hour: int = Field(
+        default=60,
+        ge=0,
+        le=100_000,
+        description="most log events a process emits in an hour; the rest are counted",
+    )
+    conversation_attribute: str = Field(
+        default=vocab.CONVERSATION_ID,
+        min_length=1,
+        max_length=100,
+        title="the name of an attribute",
+        description="attribute of the active span that names the conversation",
+    )
+    diagnose: bool = Field(
+        default=True, description="say how a value changed, not only that it did"
+    )
+    known: str = Field(
+        default="",
+        title="a file",
+        description="TOML file of losses that are accepted for now: they raise no event and no"
+        " alert; `otel-sealed baseline` writes one",
+    )
+    kill_file: str = Field(
+        default="",
+        title="a file",
+        description="while this file exists calls go through unobserved; looked at every second"
+        " or so, by a thread that starts after the first call",
+    )
+    errors_per_minute: int = Field(
+        default=30,
+        ge=0,
+        le=1_000_000,
+        description="more faults of our own in a minute, and calls go through unobserved for a"
+        " while",
+    )
+    rest_seconds: int = Field(
+        default=300, ge=1, le=86_400, description="how many seconds that while lasts"
+    )
+    folder: str = Field(
+        default=".otel-sealed",
+        min_length=1,
+        title="a folder",
+        description="where `otel-sealed run` records while no exporter is configured",
+    )
+    folder_max_mb: int = Field(
+        default=100,
+        ge=1,
+        le=1_000_000,
+        description="most megabytes in that folder; the oldest files go first",
+    )
+    folder_max_days: int = Field(
+        default=7, ge=1, le=3_650, description="days after which a file in that folder goes"
+    )
 
     @field_validator("hash_key")
     @classmethod
@@ -55,9 +118,24 @@ class Settings(BaseSettings):
             raise ValueError("16 to 64 bytes, in hex or base64")
         return value
 
+    @field_validator("enabled")
+    @classmethod
+    def _everybodys_switches(cls, value: bool) -> bool:  # noqa: FBT001 - pydantic calls it so
+        return value and not switched_off_by(os.environ)
+
     def key(self) -> bytes | None:
         """The configured key, decoded."""
         return None if self.hash_key is None else decode_key(self.hash_key.get_secret_value())
+
+
+def switched_off_by(environ: Mapping[str, str]) -> str:
+    """The switch of OpenTelemetry's own that turns us off, or nothing."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return "OTEL_SDK_DISABLED"
+    listed = environ.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").split(",")
+    if {"*", NAME} & {name.strip() for name in listed}:
+        return "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS"
+    return ""
 
 
 def decode_key(text: str) -> bytes:
@@ -80,15 +158,93 @@ def key_id_of(key: bytes) -> str:
 
 def load() -> Settings:
     """Settings of the environment; every invalid one is named in one line and keeps its default."""
+    settings, bad = read()
+    if bad:
+        named = ", ".join(f"{PREFIX}{name.upper()} (takes {takes(name)})" for name in bad)
+        _LOG.warning("invalid settings, their defaults are used: %s", named)
+    return settings
+
+
+def read() -> tuple[Settings, tuple[str, ...]]:
+    """Settings of the environment, and which of them were invalid; says nothing."""
     try:
-        return Settings()
+        return Settings(), ()
     except ValidationError as error:
-        bad = {str(item["loc"][0]).lower(): item["type"] for item in error.errors() if item["loc"]}
-    named = ", ".join(f"{PREFIX}{name.upper()} ({why})" for name, why in sorted(bad.items()))
-    _LOG.warning("invalid settings ignored, defaults used: %s", named)
-    defaults: dict[str, Any] = {
-        name: field.get_default(call_default_factory=True)
+        named = {str(item["loc"][0]).lower() for item in error.errors() if item["loc"]}
+    bad = sorted(named & set(Settings.model_fields))
+    defaults: dict[str, Any] = {name: Settings.model_fields[name].default for name in bad}
+    return Settings(**defaults), tuple(bad)
+
+
+# ---------------------------------------------------------------------------------- for people
+
+
+def takes(name: str) -> str:
+    """What a setting takes, in words."""
+    field = Settings.model_fields[name]
+    if field.annotation is bool:
+        return "`true` or `false`"
+    if field.annotation is int:
+        low = next(m.ge for m in field.metadata if hasattr(m, "ge"))
+        high = next(m.le for m in field.metadata if hasattr(m, "le"))
+        return f"a whole number from {low} to {high}"
+    return field.title or "text"
+
+
+def default_of(name: str) -> str:
+    """The default of a setting, in words."""
+    special = {"hash_key": "random", "key_id": "from the key", "known": "none", "kill_file": "none"}
+    default = Settings.model_fields[name].default
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    return special.get(name, f"`{default}`")
+
+
+_PAGE: Final = """\
+# Settings
+
+Rendered from `otel_sealed/telemetry/settings.py` by `python -m otel_sealed.telemetry.settings`.
+
+Environment variables, read once when a process is instrumented. An empty one is not set. One that
+is invalid keeps its default, and one log line says so.
+
+| Variable | Default | Takes | Meaning |
+| --- | --- | --- | --- |
+{rows}
+
+OpenTelemetry's own switches are honoured, too, before anything is patched:
+`OTEL_SDK_DISABLED=true`, and `OTEL_PYTHON_DISABLED_INSTRUMENTATIONS` where it lists `otel_sealed`
+or is `*`. A call made under OpenTelemetry's suppression keys goes through unobserved.
+
+## Known losses
+
+`OTEL_SEALED_KNOWN` names a TOML file of losses that are accepted for now; `otel-sealed baseline`
+writes one from a recorded run. A known loss keeps its fate and its verdict, and its span says
+`otel_sealed.known`. It raises no event and no alert, and counts into
+`otel_sealed.violations.known` instead of `otel_sealed.violations`. Behind its last day (UTC) an
+entry alerts again. `model` (a name or the base of one) and `service` may be left out:
+
+```toml
+[[known]]
+artifact = "anthropic.redacted_thinking.data"
+fate = "dropped"
+provider = "anthropic"
+model = "claude-opus-5"
+service = "checkout"
+reason = "the framework filters block types, its issue 123"
+expires = 2027-02-27
+```
+"""
+
+
+def page() -> str:
+    """`docs/settings.md` as text."""
+    rows = "\n".join(
+        f"| `{PREFIX}{name.upper()}` | {default_of(name)} | {takes(name)} | {field.description} |"
         for name, field in Settings.model_fields.items()
-        if name in bad
-    }
-    return Settings(**defaults)
+    )
+    return _PAGE.format(rows=rows)
+
+
+if __name__ == "__main__":
+    print(page(), end="")  # noqa: T201 - `python -m otel_sealed.telemetry.settings > docs/settings.md`

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
+from otel_sealed.vocab import SCOPE
+
+_LOG: Final = logging.getLogger(SCOPE)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -31,6 +35,8 @@ class Shield:
             return None
 
     def _tell(self, place: str, kind: str) -> None:
-        # The error metric itself failed: nobody is left to tell.
-        with suppress(Exception):
+        try:
             self._on_error(place, kind)
+        except Exception as error:  # noqa: BLE001 - the error metric itself failed
+            with suppress(Exception):
+                _LOG.warning("could not count %s in %s: %s", kind, place, type(error).__name__)

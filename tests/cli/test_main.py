@@ -22,7 +22,7 @@ def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[s
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("demo", "verify", "inspect", "provider"):
+    for command in ("demo", "verify", "inspect", "provider", "run", "baseline", "doctor"):
         assert main([command, "--help"]) == 0
         assert command in capsys.readouterr().out
 

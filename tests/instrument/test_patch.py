@@ -14,14 +14,13 @@ import pytest
 import wrapt
 from google import genai
 from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import otel_sealed
 from otel_sealed.instrument import guard, instrument, seam, uninstrument
 from otel_sealed.telemetry.settings import Settings
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-
     from otel_sealed.instrument import Handle
     from tests.instrument.conftest import Recorder, Spans, Wire
 
@@ -302,3 +301,60 @@ def test_patch_inherited() -> None:
     put.take()
     Child.name = Base.name  # type: ignore[method-assign]
     assert put.put(Child, wrapper) is False
+
+
+@pytest.mark.parametrize("how", ["restores what it saved", "peels off the outermost"])
+def test_a_seam_that_another_took_off_is_wrapped_again(
+    tracker: Recorder,
+    wire: Wire,
+    caplog: pytest.LogCaptureFixture,
+    how: str,
+) -> None:
+    """Others take ours off with theirs; when metrics are collected that is mended, and told."""
+    owner: Any = genai._api_client.BaseApiClient
+    saved = vars(owner)["request"]
+    owner.request = wrapt.FunctionWrapper(saved, lambda f, _s, a, k: f(*a, **k))
+    theirs = vars(owner)["request"]
+    left = saved if how == "restores what it saved" else theirs
+    reader = InMemoryMetricReader()
+    handle = instrument("google", tracker=tracker, meter_provider=MeterProvider([reader]))
+    try:
+        owner.request = left
+        ask_gemini(wire)
+        assert tracker.exchanges == []
+        reader.get_metrics_data()
+        ask_gemini(wire)
+        assert len(tracker.exchanges) == 1
+        assert "taken off by another instrumentation" in caplog.text
+        assert handle.mend() == ()
+        uninstrument()
+        assert vars(owner)["request"] is left
+    finally:
+        uninstrument()
+        owner.request = saved
+
+
+def ask_gemini(wire: Wire) -> None:
+    wire.replies.clear()
+    wire.answers(b'{"candidates":[]}')
+    client = genai.Client(api_key="k", http_options={"base_url": wire.url})
+    client.models.generate_content(model="gemini-x", contents="x")
+    client._api_client._httpx_client.close()
+
+
+def test_a_wrapper_that_hides_what_it_wraps_is_left_alone(
+    handle: Handle, tracker: Recorder, wire: Wire, reader: InMemoryMetricReader
+) -> None:
+    """It may hold ours, and a call is observed once."""
+    owner: Any = anthropic._base_client.SyncAPIClient
+    ours = vars(owner)["request"]
+
+    def opaque(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return ours.__get__(self)(*args, **kwargs)
+
+    owner.request = opaque
+    reader.get_metrics_data()
+    call(wire)
+    assert (vars(owner)["request"], handle.mend()) == (opaque, ())
+    assert len(tracker.exchanges) == 1
+    owner.request = ours

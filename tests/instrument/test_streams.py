@@ -234,7 +234,7 @@ def test_nothing_is_held(tracker: Recorder, wire: Wire) -> None:
         request = weakref.ref(stream.response.request)
         list(stream)
         tee: Any = stream.response.stream
-        while not hasattr(type(tee), "_keep"):  # the SDK may have wrapped ours
+        while not hasattr(type(tee), "_over"):  # the SDK may have wrapped ours
             tee = tee._body
         assert tee._kept.chunks == []
         del stream, tee

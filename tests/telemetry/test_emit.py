@@ -11,7 +11,8 @@ from opentelemetry.trace import INVALID_SPAN, StatusCode
 from otel_sealed import vocab
 from otel_sealed.model import Facts, Fate, ProviderVerdict, Rejection, Usage, Verdict
 from otel_sealed.telemetry.alerts import Alert
-from otel_sealed.telemetry.emit import Emitter, fit
+from otel_sealed.telemetry.emit import Emitter
+from otel_sealed.telemetry.fit import fit
 from otel_sealed.telemetry.settings import Settings
 from tests.telemetry.builders import KEY, SEAL, Bench, finding, received, report
 

@@ -2,19 +2,36 @@ from __future__ import annotations
 
 import base64
 import logging
+import re
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from otel_sealed.telemetry.settings import Settings, decode_key, key_id_of, load
+from otel_sealed.model import Fate
+from otel_sealed.telemetry.known import parse
+from otel_sealed.telemetry.settings import (
+    Settings,
+    decode_key,
+    key_id_of,
+    load,
+    page,
+    read,
+    switched_off_by,
+    takes,
+)
 
 KEY = bytes(range(200, 232))
+SWITCHES = ("OTEL_SDK_DISABLED", "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS")
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(f"OTEL_SEALED_{name.upper()}", raising=False)
+    for name in SWITCHES:
+        monkeypatch.delenv(name, raising=False)
 
 
 def test_defaults_need_no_environment() -> None:
@@ -36,6 +53,13 @@ def test_every_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
         "EVENTS_PER_HOUR": "0",
         "CONVERSATION_ATTRIBUTE": "session.id",
         "DIAGNOSE": "0",
+        "KNOWN": "known.toml",
+        "KILL_FILE": "off",
+        "ERRORS_PER_MINUTE": "7",
+        "REST_SECONDS": "8",
+        "FOLDER": "elsewhere",
+        "FOLDER_MAX_MB": "9",
+        "FOLDER_MAX_DAYS": "10",
     }
     assert {name.lower() for name in given} == set(Settings.model_fields)
     for name, value in given.items():
@@ -48,6 +72,13 @@ def test_every_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
         "events_per_hour": 0,
         "conversation_attribute": "session.id",
         "diagnose": False,
+        "known": "known.toml",
+        "kill_file": "off",
+        "errors_per_minute": 7,
+        "rest_seconds": 8,
+        "folder": "elsewhere",
+        "folder_max_mb": 9,
+        "folder_max_days": 10,
     }
     assert settings.key() == KEY
 
@@ -77,9 +108,55 @@ def test_bad_values_cost_one_line_without_the_values(
     assert (settings.key(), settings.max_turns, settings.key_id) == (None, 20_000, "kept")
     (record,) = caplog.records
     assert record.getMessage() == (
-        "invalid settings ignored, defaults used: OTEL_SEALED_HASH_KEY (value_error), "
-        "OTEL_SEALED_MAX_TURNS (int_parsing)"
+        "invalid settings, their defaults are used: "
+        "OTEL_SEALED_HASH_KEY (takes 16 to 64 bytes in hex or base64), "
+        "OTEL_SEALED_MAX_TURNS (takes a whole number from 1 to 10000000)"
     )
+
+
+def test_every_setting_may_be_nonsense_and_all_defaults_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    defaults = load()
+    # what takes any text cannot be invalid
+    free = {"known", "kill_file", "folder", "conversation_attribute"}
+    for name in set(Settings.model_fields) - free:
+        monkeypatch.setenv(f"OTEL_SEALED_{name.upper()}", "non sense!")
+    settings, bad = read()
+    assert (settings, set(bad)) == (defaults, set(Settings.model_fields) - free)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "off"),
+    [
+        ("OTEL_SDK_DISABLED", "true", True),
+        ("OTEL_SDK_DISABLED", " True ", True),
+        ("OTEL_SDK_DISABLED", "1", False),
+        ("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "requests , otel_sealed", True),
+        ("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "*", True),
+        ("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "requests,otel_sealed_other", False),
+        ("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "", False),
+    ],
+)
+def test_the_switches_of_opentelemetry_turn_us_off(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, *, off: bool
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert load().enabled is not off
+    assert Settings(enabled=True).enabled is not off
+    assert switched_off_by({name: value}) == (name if off else "")
+
+
+def test_the_page_is_up_to_date() -> None:
+    remedy = "run: python -m otel_sealed.telemetry.settings > docs/settings.md"
+    assert page() == PAGE.read_text("utf-8"), remedy
+
+
+def test_the_page_has_every_setting_once_with_what_it_takes() -> None:
+    for name, field in Settings.model_fields.items():
+        (row,) = (x for x in page().splitlines() if x.startswith(f"| `OTEL_SEALED_{name.upper()}`"))
+        assert takes(name) in row
+        assert (field.description or "missing") in row
 
 
 @pytest.mark.parametrize("length", [0, 1, 15, 65])
@@ -115,3 +192,9 @@ def test_the_key_id_is_the_same_for_the_same_key_and_no_part_of_it() -> None:
     assert key_id_of(KEY) != key_id_of(KEY[::-1])
     assert len(key_id_of(KEY)) == 8
     assert key_id_of(KEY) not in KEY.hex()
+
+
+def test_the_entry_shown_on_the_page_is_one() -> None:
+    (entry,) = re.findall(r"```toml\n(.*?)```", page(), re.DOTALL)
+    ((loss,), complaints) = parse(entry)
+    assert (loss.fate, loss.service, complaints) == (Fate.DROPPED, "checkout", ())

@@ -44,6 +44,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 128  # fifty clients may come at once
 
     def __init__(self, address: tuple[str, int], respond: Respond) -> None:
         super().__init__(address, Handler)

@@ -1,0 +1,104 @@
+"""`otel-sealed baseline`: the losses that were observed, as a file of losses that are known."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Final
+
+from otel_sealed import vocab
+from otel_sealed.cli import OK, complain
+from otel_sealed.cli.records import files_in, losses, records
+from otel_sealed.errors import SealedError
+from otel_sealed.model import Fate
+from otel_sealed.telemetry import names
+from otel_sealed.telemetry.known import KnownLosses, Loss, parse, utc_today
+
+DAYS: Final = 90
+REASON: Final = "baseline"
+_FATES: Final = frozenset(fate.value for fate in Fate)
+_HEADER: Final = """\
+# Losses that are accepted for now: no event, no alert. OTEL_SEALED_KNOWN names this file.
+# `expires` is the last day, in UTC. Say in `reason` who mends it, and when.
+"""
+
+
+def run(paths: Sequence[str], output: str, *, today: Callable[[], date] = utc_today) -> int:
+    """Write an entry for everything observed that no entry of the file covers yet."""
+    files = files_in(paths)
+    if not files:
+        return complain("nothing to read", "give a folder of OTLP JSON lines, such as .otel-sealed")
+    before = "" if output == "-" else _text(Path(output))
+    entries, complaints = parse(before)
+    if complaints:
+        return complain(f"{output}: {complaints[0]}")
+    known = KnownLosses(entries, today=today)
+    new = [loss for loss in observed(files, today()) if not _covered(known, loss)]
+    if new:
+        _write(output, before, new)
+    where = "standard output" if output == "-" else output
+    sys.stderr.write(f"otel-sealed: {len(new)} new in {where}, {len(entries)} there before\n")
+    return OK
+
+
+def observed(files: Iterable[Path], today: date) -> list[Loss]:
+    """Every kind of loss in the files once, by name, with the model by its base."""
+    found = {
+        Loss(
+            artifact=loss.artifact,
+            fate=Fate(loss.fate),
+            provider=loss.provider,
+            reason=REASON,
+            expires=today + timedelta(days=DAYS),
+            model=names.base_model(loss.model) if loss.model != vocab.FOLDED else vocab.FOLDED,
+            service="" if loss.service.startswith("unknown_service") else loss.service,
+        )
+        for loss in losses(records(files))
+        if loss.fate in _FATES
+        and vocab.word(loss.artifact) == loss.artifact
+        and vocab.word(loss.provider) == loss.provider
+    }
+    return sorted(found, key=lambda x: (x.service, x.provider, x.artifact, x.fate, x.model))
+
+
+def _covered(known: KnownLosses, loss: Loss) -> bool:
+    return known.covers(loss.artifact, loss.fate, loss.provider, loss.model, loss.service)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no UTF-8 text"
+        raise SealedError(reason, where=str(path)) from None
+
+
+def _write(output: str, before: str, new: Iterable[Loss]) -> None:
+    text = "".join([*([] if before else [_HEADER]), *map(_entry, new)])
+    if output == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        with Path(output).open("a", encoding="utf-8") as file:
+            file.write(text if not before or before.endswith("\n") else f"\n{text}")
+    except OSError as error:
+        raise SealedError(error.strerror or "cannot be written", where=output) from None
+
+
+def _entry(loss: Loss) -> str:
+    rows = {
+        "artifact": loss.artifact,
+        "fate": loss.fate.value,
+        "provider": loss.provider,
+        "model": loss.model,
+        "service": loss.service,
+        "reason": loss.reason,
+    }
+    # a JSON string is a TOML one, but for a DEL, which none of these holds
+    text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in rows.items() if value)
+    return f"\n[[known]]\n{text}expires = {loss.expires.isoformat()}\n"

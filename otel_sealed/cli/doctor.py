@@ -1,0 +1,249 @@
+"""`otel-sealed doctor`: what would be observed here, what would not, and what there is to mend."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import date
+from importlib import metadata
+from pathlib import Path
+from typing import Final, Literal
+
+from otel_sealed import rulebook
+from otel_sealed.cli import OK, VIOLATED
+from otel_sealed.cli.exporters import Target, configured, others, targets
+from otel_sealed.cli.show import console, json_line
+from otel_sealed.instrument import dry
+from otel_sealed.instrument.limits import NOT_COVERED, TESTED, Sdk
+from otel_sealed.telemetry import known
+from otel_sealed.telemetry.settings import PREFIX, Settings, key_id_of, read, switched_off_by, takes
+from otel_sealed.vocab import SCOPE
+
+Level = Literal["ok", "note", "mend"]
+CONNECT_S: Final = 2.0
+_TRACERS: Final = (
+    "openinference-instrumentation-",
+    "opentelemetry-instrumentation-anthropic",
+    "opentelemetry-instrumentation-bedrock",
+    "opentelemetry-instrumentation-genai",
+    "opentelemetry-instrumentation-google-gen",
+    "opentelemetry-instrumentation-openai",
+    "opentelemetry-instrumentation-vertexai",
+)
+_PLATFORMS: Final = (
+    *("agentops", "arize-phoenix-otel", "braintrust", "ddtrace", "langfuse", "langsmith"),
+    *("logfire", "mlflow", "openlit", "opik", "sentry-sdk", "traceloop-sdk", "weave"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that was looked at. `mend` says that there is something to do."""
+
+    about: str
+    level: Level
+    says: str
+
+
+def run(*, as_json: bool) -> int:
+    """Look at everything and print it; the exit status says whether there is something to mend."""
+    with _silent():
+        lines = list(examine(os.environ))
+    if as_json:
+        for line in lines:
+            json_line(asdict(line))
+    else:
+        out = console()
+        width = max(len(line.about) for line in lines)
+        for line in lines:
+            mark = {"ok": "  ", "note": "- ", "mend": "! "}[line.level]
+            out.print(f"{mark}{line.about:{width}}  {line.says}", soft_wrap=True)
+    return VIOLATED if any(line.level == "mend" for line in lines) else OK
+
+
+def examine(
+    environ: Mapping[str, str], *, today: Callable[[], date] = known.utc_today
+) -> Iterator[Line]:
+    """Every line, in order."""
+    settings, invalid = read()
+    yield from _switches(environ, settings, invalid)
+    yield from _sdks()
+    yield from _tracers()
+    yield from _exporters(environ, settings)
+    yield from _memory(settings)
+    yield from _accepted(settings, today())
+    yield _rules(today())
+    yield Line(
+        "recorded",
+        "ok",
+        "keyed digests, sizes and places of sealed values, block types, models, token counts,"
+        " verdicts; never a value, a prompt, an answer or a credential",
+    )
+    for limit in NOT_COVERED:
+        yield Line("not covered", "note", f"{limit.what}: {limit.why}")
+
+
+def _switches(
+    environ: Mapping[str, str], settings: Settings, invalid: tuple[str, ...]
+) -> Iterator[Line]:
+    for name in invalid:
+        yield Line("settings", "mend", f"{PREFIX}{name.upper()} is invalid; it takes {takes(name)}")
+    if not settings.enabled:
+        switch = switched_off_by(environ) or f"{PREFIX}ENABLED"
+        yield Line("settings", "note", f"switched off by {switch}: nothing is observed")
+    elif settings.kill_file and Path(settings.kill_file).exists():
+        yield Line("settings", "note", "the kill file is there: calls go through unobserved")
+    elif not invalid:
+        yield Line("settings", "ok", "valid")
+
+
+# ------------------------------------------------------------------------------------ the SDKs
+
+
+def _sdks() -> Iterator[Line]:
+    found = [(tested, version) for tested in TESTED if (version := _version(tested.distribution))]
+    if not found:
+        names = ", ".join(tested.distribution for tested in TESTED)
+        yield Line("SDKs", "mend", f"none of {names} is installed here; install one")
+    for tested, version in found:
+        yield _sdk(tested, version)
+        yield _seams(tested)
+
+
+def _sdk(tested: Sdk, version: str) -> Line:
+    about = f"{tested.distribution} {version}"
+    if tested.covers(version):
+        return Line(about, "ok", "a tested version")
+    return Line(about, "note", f"not tested; tested are {tested.oldest} to {tested.newest}")
+
+
+def _seams(tested: Sdk) -> Line:
+    about = f"{tested.distribution} seams"
+    try:
+        tried = dry.attach(tested.provider)
+    except Exception as error:  # noqa: BLE001 - an SDK that cannot be imported may raise anything
+        return Line(about, "mend", f"it cannot be imported: {type(error).__name__}")
+    if tried.missing:
+        return Line(about, "mend", f"missing, update otel-sealed: {', '.join(tried.missing)}")
+    return Line(about, "ok", f"all {len(tried.present)} wrapped and unwrapped")
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+# ------------------------------------------------------------------------------- where it goes
+
+
+def _tracers() -> Iterator[Line]:
+    names = {str(found.metadata["Name"]).lower() for found in metadata.distributions()}
+    active = sorted(n for n in names if n.startswith(_TRACERS) or n in _PLATFORMS)
+    if active:
+        says = f"{', '.join(active)}: where one has a span for a call, it is enriched"
+        yield Line("other tracers", "note", says)
+    else:
+        yield Line("other tracers", "ok", "none installed: calls get spans of our own")
+
+
+def _exporters(environ: Mapping[str, str], settings: Settings) -> Iterator[Line]:
+    if not configured(environ):
+        yield Line(
+            "exporters",
+            "note",
+            f"none in the environment; `otel-sealed run` records into {settings.folder}",
+        )
+        return
+    if environ.get("OTEL_CONFIG_FILE"):
+        yield Line("exporters", "note", "as OTEL_CONFIG_FILE says; not looked at")
+        return
+    for name in others(environ):
+        yield Line("exporters", "note", f"{name}: not looked at")
+    try:
+        found = targets(environ)
+    except ValueError:
+        yield Line("exporters", "mend", "an OTLP endpoint is no URL; write http://host:port")
+        return
+    for target in found:
+        yield _reached(target)
+
+
+def _reached(target: Target) -> Line:
+    about = f"{target.signal} exporter"
+    if target.protocol == "grpc" and not _importable("opentelemetry.exporter.otlp.proto.grpc"):
+        return Line(about, "mend", "grpc, and opentelemetry-exporter-otlp-proto-grpc is missing")
+    try:
+        socket.create_connection((target.host, target.port), CONNECT_S).close()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        return Line(about, "mend", f"{target} cannot be reached: {reason}")
+    return Line(about, "ok", f"{target} takes connections")
+
+
+def _importable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+# ---------------------------------------------------------------------------- what it stands on
+
+
+def _memory(settings: Settings) -> Iterator[Line]:
+    key = settings.key()
+    if key is None:
+        yield Line(
+            "key",
+            "note",
+            f"random in each process; digests join across processes by {PREFIX}HASH_KEY",
+        )
+    else:
+        yield Line("key", "ok", f"configured, called {settings.key_id or key_id_of(key)}")
+    yield Line("ledger", "ok", f"in memory, of each process alone, {settings.max_turns} turns")
+
+
+def _accepted(settings: Settings, today: date) -> Iterator[Line]:
+    if not settings.known:
+        return
+    try:
+        losses, complaints = known.parse(Path(settings.known).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no UTF-8 text"
+        yield Line("known losses", "mend", f"{settings.known}: {reason}")
+        return
+    for complaint in complaints:
+        yield Line("known losses", "mend", f"{settings.known}: {complaint}")
+    expired = sum(loss.expires < today for loss in losses)
+    if expired:
+        yield Line(
+            "known losses", "mend", f"{expired} of {len(losses)} entries expired: they alert"
+        )
+    else:
+        yield Line("known losses", "ok", f"{len(losses)} entries, none expired")
+
+
+def _rules(today: date) -> Line:
+    stale = rulebook.stale(today)
+    if stale:
+        says = f"{len(stale)} rules not checked for {rulebook.STALE_DAYS} days; update otel-sealed"
+        return Line("rules", "mend", f"{says} ({', '.join(stale[:8])})")
+    return Line("rules", "ok", f"version {rulebook.version()}")
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep our own log off the terminal: the lines say the same."""
+    log = logging.getLogger(SCOPE)
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before

@@ -1,0 +1,156 @@
+"""Making what all calls of one `instrument()` share: the core, emission, and who watches over both.
+
+What is not needed before is imported inside: pydantic, the core and its tables.
+"""
+
+from __future__ import annotations
+
+import secrets
+from functools import cache
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, Final
+
+from otel_sealed.instrument import guard, state
+from otel_sealed.instrument.guard import shield
+from otel_sealed.instrument.runtime import Runtime
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+    from otel_sealed.instrument.runtime import Observes
+    from otel_sealed.telemetry.emit import Emitter, Providers
+    from otel_sealed.telemetry.leaks import Alarm
+    from otel_sealed.telemetry.settings import Settings
+
+_DISTRIBUTIONS: Final = ("anthropic", "openai", "google-genai", "httpx2", "httpx")
+
+
+def settings() -> Settings:
+    """What the environment says."""
+    from otel_sealed.telemetry.settings import load
+
+    return load()
+
+
+def runtime(
+    tracer_provider: TracerProvider | None,
+    meter_provider: MeterProvider | None,
+    logger_provider: LoggerProvider | None,
+    chosen: Settings,
+    tracker: Observes | None,
+) -> Runtime:
+    """The runtime that observes, with the alert room of this process and its state."""
+    from otel_sealed.telemetry import leaks
+    from otel_sealed.telemetry.alerts import share
+    from otel_sealed.telemetry.emit import Providers
+
+    made, emitter = _made(
+        Providers(tracer_provider, meter_provider, logger_provider), chosen, tracker
+    )
+    share(emitter.room)
+    leaks.share(_alarm(made.tracker, emitter))
+    now = state.State(
+        max_faults=chosen.errors_per_minute,
+        rest_s=chosen.rest_seconds,
+        kill_file=chosen.kill_file,
+    )
+    watcher = state.Watcher(now)
+    emitter.watch = now
+    state.use(now, watcher)
+    with shield("build.watch"):
+        watcher.begin()
+    made.settled = _after_calls(watcher)
+    return made
+
+
+def unshare() -> None:
+    """Take back what the processors of this process may ask."""
+    from otel_sealed.telemetry import leaks
+    from otel_sealed.telemetry.alerts import share
+
+    share(None)
+    leaks.share(None)
+
+
+def _alarm(core: Any, emitter: Emitter) -> Alarm | None:
+    """The alarm that knows what `core` saw on the wire; None where it keeps no ledger of it."""
+    from otel_sealed.digest import Digest, layers
+    from otel_sealed.telemetry.leaks import Alarm
+    from otel_sealed.telemetry.scrub import Wire
+
+    digest, ledger = getattr(core, "digest", None), getattr(core, "ledger", None)
+    if not isinstance(digest, Digest) or ledger is None:
+        return None
+
+    def seen(text: str) -> bool:
+        return any(ledger.lookup(digest.blob(layer)) for layer in layers(text))
+
+    wire = Wire(seen, lambda text: digest.canon(text).hex())
+    return Alarm(wire, emitter.leaked, emitter.internal_error)
+
+
+def mute(chosen: Settings, tracker: Observes | None) -> Runtime:
+    """A runtime for a handle that observes nothing: whatever it is told, nothing goes out."""
+    from opentelemetry._logs import NoOpLoggerProvider
+    from opentelemetry.metrics import NoOpMeterProvider
+    from opentelemetry.trace import NoOpTracerProvider
+
+    from otel_sealed.telemetry.emit import Providers
+
+    nobody = Providers(NoOpTracerProvider(), NoOpMeterProvider(), NoOpLoggerProvider())
+    return _made(nobody, chosen, tracker)[0]
+
+
+def _after_calls(watcher: state.Watcher) -> Any:
+    """What is done after each settled call: cheap, and mostly nothing."""
+    from otel_sealed.telemetry import attach
+
+    def settled() -> None:
+        watcher.start()
+        attach.catch_up()
+
+    return settled
+
+
+def _made(where: Providers, chosen: Settings, tracker: Observes | None) -> tuple[Runtime, Emitter]:
+    from otel_sealed import rulebook
+    from otel_sealed.digest import Digest
+    from otel_sealed.telemetry.emit import About, Emitter
+    from otel_sealed.tracker import Tracker
+
+    given = getattr(tracker, "key", None)
+    key = given or chosen.key() or secrets.token_bytes(32)
+    core = Tracker(key, max_turns=chosen.max_turns) if tracker is None else tracker
+    ledger: Any = getattr(core, "ledger", None)
+    digest = getattr(core, "digest", None)
+    emitter = Emitter(
+        chosen,
+        key=key,
+        providers=where,
+        about=About(
+            version=_version("otel-sealed"),
+            rules_version=rulebook.version(),
+            sdk_versions={name: found for name in _DISTRIBUTIONS if (found := _version(name))},
+        ),
+        ledger_entries=(lambda: len(ledger)) if hasattr(ledger, "__len__") else None,
+        strict=guard.STRICT,
+    )
+    made = Runtime(
+        tracker=core,
+        emitter=emitter,
+        tracer=emitter.tracer,
+        account=(digest if isinstance(digest, Digest) else Digest(key)).account,
+        conversation_attribute=chosen.conversation_attribute,
+    )
+    return made, emitter
+
+
+@cache
+def _version(distribution: str) -> str:
+    """Version of an installed distribution, empty if it is not installed."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,42 @@
+"""Trying the seams of an SDK without observing anything: on and off again."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry.trace import NoOpTracer
+
+from otel_sealed.instrument.patch import ADAPTERS
+from otel_sealed.instrument.runtime import Runtime
+from otel_sealed.instrument.seam import Patch
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The seams of one SDK by name: those that could be wrapped and unwrapped, and the others."""
+
+    present: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def attach(provider: str) -> Tried:
+    """Import the SDK, wrap each method, and take the wrapper off at once.
+
+    Raises:
+        ImportError: The SDK, or the module its seams are in, is not there.
+    """
+    nobody: Any = None
+    adapter = ADAPTERS[provider](Runtime(nobody, nobody, NoOpTracer(), nobody))
+    module = importlib.import_module(adapter.module)
+    present: list[str] = []
+    missing: list[str] = []
+    for seam in adapter.seams():
+        owner = getattr(module, seam.owner, None)
+        fits = isinstance(owner, type) and callable(getattr(owner, seam.name, None))
+        if fits and isinstance(owner, type):
+            patch = Patch(owner, seam.name, seam.wrapper)
+            patch.take()
+        (present if fits else missing).append(f"{adapter.module}.{seam.owner}.{seam.name}")
+    return Tried(tuple(present), tuple(missing))

@@ -1,0 +1,56 @@
+"""What is watched and what cannot be, in one place: `doctor` prints it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Sdk:
+    """An SDK: our name for it, its distribution, and the releases tried, both included."""
+
+    provider: str
+    distribution: str
+    oldest: str
+    newest: str
+
+    def covers(self, version: str) -> bool:
+        """Whether a release lies in what was tried: `2.14` is any 2.14, a `2.14.0rc1`, too."""
+        number, newest = _numbers(version), _numbers(self.newest)
+        return _numbers(self.oldest) <= number and number[: len(newest)] <= newest
+
+
+TESTED: Final = (
+    Sdk("anthropic", "anthropic", "0.52.1", "2.14"),
+    Sdk("openai", "openai", "1.82.1", "3.57"),
+    Sdk("google", "google-genai", "1.17", "3.6.1"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What goes through unobserved, and why."""
+
+    what: str
+    why: str
+
+
+NOT_COVERED: Final = (
+    Limit("WebSocket and realtime connections", "no HTTP request and response to look at"),
+    Limit("the Gemini Live API", "a WebSocket connection"),
+    Limit("the Gemini Interactions API", "a client of its own, below none of the seams"),
+    Limit("batches", "results are files read long after the requests were sent"),
+    Limit("chat.completions", "what gateways put sealed values into there is not read"),
+)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """`2.14.0rc1` → (2, 14, 0): as far as there are numbers."""
+    found = []
+    for part in version.split(".")[:3]:
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        found.append(int(digits))
+    return tuple(found)
