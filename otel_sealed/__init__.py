@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from otel_sealed.instrument import effect, instrument, uninstrument
     from otel_sealed.model import Fate, Verdict
     from otel_sealed.telemetry.processor import SealedSpanProcessor
+    from otel_sealed.telemetry.redaction import RedactingSpanExporter
     from otel_sealed.telemetry.settings import Settings
     from otel_sealed.tracker import Tracker
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Fate",
+    "RedactingSpanExporter",
     "SealedSpanProcessor",
     "Settings",
     "Tracker",
@@ -33,6 +35,7 @@ __all__ = [
 
 _HOMES = {
     "Fate": "otel_sealed.model",
+    "RedactingSpanExporter": "otel_sealed.telemetry.redaction",
     "SealedSpanProcessor": "otel_sealed.telemetry.processor",
     "Settings": "otel_sealed.telemetry.settings",
     "Tracker": "otel_sealed.tracker",

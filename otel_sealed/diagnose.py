@@ -55,9 +55,8 @@ def _by_windows(received: Value, sample: Sample) -> Change:
     if size_out > size_in and count and count in (head, tail):
         return Change(Cause.GROWN, f"{size_in} to {size_out}")
     if starts or ends or head or tail:
-        start, end = head * step, size_in - tail * step
-        if start < end:
-            return Change(Cause.MASKED, f"within {start}-{end} of {size_in}")
+        start, end = sorted((head * step, size_in - tail * step))
+        return Change(Cause.MASKED, f"within {start}-{end} of {size_in}")
     return Change(Cause.REPLACED, f"{size_in} to {size_out}")
 
 

@@ -110,13 +110,11 @@ def orphans(turn: Turn, pairs: Mapping[int, Placed], scene: Scene) -> Iterator[t
         here = pairs.get(index)
         followers = [i for i in group if i in pairs]
         if here is not None and not followers and here[1].has_server_id:
-            yield _orphan(names.orphans.get(block.type, ""), scene, here), index
+            yield _orphan(names.orphans[block.type], scene, here), index
         if here is None:
             for i in followers:
                 if pairs[i][1].has_server_id:
-                    name = names.orphans.get(turn.blocks[i].type, "")
-                    if name:
-                        yield _orphan(name, scene, pairs[i]), i
+                    yield _orphan(names.orphans[turn.blocks[i].type], scene, pairs[i]), i
 
 
 def _group(turn: Turn, index: int, names: Names) -> list[int]:

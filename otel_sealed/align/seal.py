@@ -160,8 +160,6 @@ def _changed(
         return replace(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER), False
     if scene.probe.slot_holds(path, artifact, _shadows(turn, turn.blocks[index])):
         return replace(row, fate=Fate.SUBSTITUTED, cause=Cause.READABLE_TEXT), False
-    if scene.abroad(scene.vendor_of(now.canon)):
-        return replace(row, fate=Fate.FOREIGN, cause=Cause.REPLACED), True
     if scene.probe.joined_seals(path, artifact, scene.wanted()) > 1:
         return replace(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS), True
     if cut_up(scene, turn, slot, value):

@@ -25,11 +25,8 @@ _LONG_TEXT = 24
 _MAX_LINE = 4096
 
 
-class Ledger(Protocol):
-    """What locating and the tracker need of a ledger."""
-
-    def record(self, turn: Turn) -> Turn:
-        """Remember a turn and return it numbered."""
+class Found(Protocol):
+    """What locating needs of a ledger."""
 
     def lookup(self, key: bytes) -> tuple[int, ...]:
         """Serial numbers of the turns that hold a key, oldest first."""
@@ -40,6 +37,13 @@ class Ledger(Protocol):
     def last(self, conversation: bytes) -> int:
         """The newest turn of a conversation, or -1."""
 
+
+class Ledger(Found, Protocol):
+    """What the tracker needs of a ledger."""
+
+    def record(self, turn: Turn) -> Turn:
+        """Remember a turn and return it numbered."""
+
     def __len__(self) -> int:
         """Turns held."""
 
@@ -47,7 +51,7 @@ class Ledger(Protocol):
 class _Poll:
     """Votes of one request. Local to one call of `locate`."""
 
-    def __init__(self, ledger: Ledger, conversation: bytes) -> None:
+    def __init__(self, ledger: Found, conversation: bytes) -> None:
         self.ledger = ledger
         self.conversation = conversation
         self.votes: dict[int, int] = {}
@@ -76,7 +80,7 @@ class _Poll:
 
 
 def locate(
-    ledger: Ledger,
+    ledger: Found,
     messages: tuple[Message, ...],
     chains: tuple[bytes, ...],
     *,
@@ -117,7 +121,7 @@ def locate(
     )
 
 
-def summarised(ledger: Ledger, told: Iterable[bytes], conversation: bytes) -> Lineage | None:
+def summarised(ledger: Found, told: Iterable[bytes], conversation: bytes) -> Lineage | None:
     """The lineage of a request that tells an earlier answer instead of replaying its turns.
 
     `told`: digests of what its texts may be made of. None when no recorded answer is among them.
@@ -217,16 +221,12 @@ def _tip(poll: _Poll) -> int:
 
 def _nearest(poll: _Poll, number: int, scores: Mapping[int, int]) -> int:
     turn = poll.ledger.get(number)
-    for _ in range(_MAX_LINE):
-        if turn is None or turn.parent < 0:
-            return -1
-        if turn.parent in scores:
-            return turn.parent
+    while turn is not None and turn.parent not in scores:
         turn = poll.ledger.get(turn.parent)
-    return -1
+    return -1 if turn is None else turn.parent
 
 
-def _line(ledger: Ledger, tip: int) -> tuple[Turn, ...]:
+def _line(ledger: Found, tip: int) -> tuple[Turn, ...]:
     line: list[Turn] = []
     turn = ledger.get(tip) if tip >= 0 else None
     while turn is not None and len(line) < _MAX_LINE:
@@ -235,7 +235,7 @@ def _line(ledger: Ledger, tip: int) -> tuple[Turn, ...]:
     return tuple(reversed(line))
 
 
-def _behind(ledger: Ledger, tip: int) -> int:
+def _behind(ledger: Found, tip: int) -> int:
     """The newer compaction of the conversation where the request ends on an older one.
 
     A request that ends on a compaction although the same conversation went on to compact again is
@@ -371,12 +371,8 @@ def _by_order(
 
 
 def _gap(owned: list[int], index: int) -> int:
-    count = 0
-    for number in owned[index:]:
-        if number >= 0:
-            break
-        count += 1
-    return count
+    """How many runs from `index` on belong to nobody, before the next that does."""
+    return next(count for count, number in enumerate(owned[index:]) if number >= 0)
 
 
 def _runs(messages: tuple[Message, ...]) -> list[list[SlotAt]]:

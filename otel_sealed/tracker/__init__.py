@@ -24,7 +24,10 @@ from otel_sealed.tracker.effects import Effects
 from otel_sealed.tracker.observation import Observation
 from otel_sealed.tracker.settled import Settled
 
-__all__ = ["Tracker"]
+__all__ = ["NO_TURNS", "Tracker"]
+
+NO_TURNS = frozenset({"count_tokens", "countTokens", "input_tokens"})
+"""Operations that send a history and are no turn of it."""
 
 
 class Tracker:
@@ -73,4 +76,6 @@ class Tracker:
         if tools is None:
             return Report(Facts("", ""), unread=("api",))
         number = next(self._counter) if exchange.number is None else exchange.number
+        if exchange.operation in NO_TURNS:
+            return Report(Facts(tools.dialect.name, "", operation=exchange.operation), number)
         return Observation(self._core, tools, exchange, number).report()

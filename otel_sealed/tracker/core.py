@@ -27,11 +27,8 @@ class Core:
 
     def vendor_of(self, canon: bytes) -> str:
         """The vendor that minted a value of any conversation, empty if nobody here saw it."""
-        for number in reversed(self.ledger.lookup(canon)):
-            turn = self.ledger.get(number)
-            if turn is not None:
-                return turn.vendor
-        return ""
+        turn = self.ledger.get(max(self.ledger.lookup(canon), default=-1))
+        return "" if turn is None else turn.vendor
 
 
 class Tools:

@@ -146,7 +146,7 @@ def _judged(
     )
     findings = [_judge(asked, outcome, place, is_summary=is_summary) for outcome in outcomes]
     told = told_before(messages, start, asked.core.digest)
-    since, at_tip = _since_tip(lineage, messages, told, stand)
+    since, at_tip = _since_tip(lineage, messages, told)
     return Judged(
         findings=findings,
         outcomes=outcomes,
@@ -161,16 +161,12 @@ def _judged(
 
 
 def _since_tip(
-    lineage: Lineage, messages: Sequence[Message], told: Sequence[Told], stand: Stand | None
+    lineage: Lineage, messages: Sequence[Message], told: Sequence[Told]
 ) -> tuple[tuple[bytes, ...], int]:
     """Digests of what was told behind the newest turn, and how much had been told before it."""
     at = min((slot[0] for slot, n in lineage.owner.items() if n == lineage.tip), default=-1)
     behind = tuple(m.digest for m in messages[max(at, 0) :] if m.speaker is not Speaker.MODEL)
-    if at >= 0:
-        return behind, told[at].count
-    if stand is not None:
-        return (*stand.tail, *behind), stand.told.count - len(stand.tail)
-    return behind, 0
+    return behind, told[max(at, 0)].count
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,8 +127,6 @@ class Observation:
                 return None
             if len(shared) < len(settled.stands):
                 rest = self._history.rest([stand.segment for stand in shared])
-                if rest is None:
-                    return None
                 settled = Resumed(shared, rest, settled.line)
             judged = self._from_stand(settled)
             if judged is not None:
@@ -149,8 +147,7 @@ class Observation:
     def _as_a_whole(self, settled: Resumed | None) -> Judged:
         """Read it all; where the first reading was of all of it already, that one serves."""
         if settled is not None and settled.stands and self._history is not None:
-            rest = self._history.rest(())
-            settled = Resumed((), rest, settled.line) if rest is not None else None
+            settled = Resumed((), self._history.rest(()), settled.line)
         if settled is not None:
             sent = self._tools.reader.parsed(self._exchange, settled.rest.body)
         else:
@@ -207,10 +204,12 @@ class Observation:
         if refused(self._exchange):
             return
         missing = list(self._answer.missing)
-        starved = "budget_below_minimum" in self._facts.flags and self._answer.parts
-        if starved and not any(kind is Kind.REASONING for kind in self._kinds()):
+        came = set(self._kinds())
+        if "budget_below_minimum" in self._facts.flags and came and Kind.REASONING not in came:
             missing.append("request.thinking")
-        for artifact in missing:
+        if self._facts.operation == "compact" and came and Kind.COMPACTION not in came:
+            missing.append(f"{self._dialect.name}.compaction.encrypted_content")
+        for artifact in dict.fromkeys(missing):
             row = Finding(artifact, Fate.ABSENT_AT_SOURCE, locus=Locus.SOURCE)
             yield judge(row, self._dialect)
 

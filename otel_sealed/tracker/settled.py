@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from otel_sealed.digest import Digest
-from otel_sealed.ledger.locate import Ledger
+from otel_sealed.ledger.locate import Found
 from otel_sealed.model import (
     Check,
     Facts,
@@ -104,8 +104,8 @@ class Settled:
         self._likes: dict[tuple[str, int], list[LineKey]] = {}
         self._lock = threading.Lock()
 
-    def resume(self, dialect: str, history: History) -> Resumed | None:
-        """The longest stand a history begins with and what follows it; None if it is no JSON."""
+    def resume(self, dialect: str, history: History) -> Resumed:
+        """The longest stand a history begins with and what follows it. Raises Unread."""
         with self._lock:
             likes = self._likes.get((dialect, history.first), ())
             lines = [(key, self._lines[key]) for key in reversed(likes)]
@@ -117,15 +117,13 @@ class Settled:
                 best, found = line[:agreed], key
             if agreed == len(line):
                 break
-        rest = history.rest([stand.segment for stand in best])
-        return None if rest is None else Resumed(best, rest, found)
+        return Resumed(best, history.rest([stand.segment for stand in best]), found)
 
     def keep(
         self, dialect: str, history: History, stands: tuple[Stand, ...], line: LineKey | None
     ) -> None:
         """Remember stands; they take the place of `line` unless that goes on elsewhere (a fork)."""
-        if not stands or len(stands) > MAX_STANDS:
-            return
+        stands = stands[:MAX_STANDS]
         key = LineKey(dialect, history.first, stands[-1].chain, len(stands))
         with self._lock:
             if line is not None and line.length <= len(stands):
@@ -148,14 +146,10 @@ class Settled:
 class Above:
     """A ledger seen from a stand: only what is newer than its tip."""
 
-    def __init__(self, ledger: Ledger, floor: int) -> None:
+    def __init__(self, ledger: Found, floor: int) -> None:
         """`floor`: serial number of the stand's newest turn."""
         self._ledger = ledger
         self._floor = floor
-
-    def record(self, turn: Turn) -> Turn:
-        """As the ledger's."""
-        return self._ledger.record(turn)
 
     def lookup(self, key: bytes) -> tuple[int, ...]:
         """Serial numbers above the floor of the turns that hold `key`."""
@@ -169,10 +163,6 @@ class Above:
         """Never: a request is not placed by its conversation alone from a stand."""
         del conversation
         return -1
-
-    def __len__(self) -> int:
-        """As the ledger's."""
-        return len(self._ledger)
 
 
 def before_tip(stands: tuple[Stand, ...]) -> tuple[Stand, ...]:
@@ -195,7 +185,7 @@ def told_before(messages: Sequence[Message], start: Told, digest: Digest) -> lis
     return told
 
 
-def independent(messages: Iterable[Message], ledger: Ledger, floor: int) -> bool:
+def independent(messages: Iterable[Message], ledger: Found, floor: int) -> bool:
     """Whether nothing in `messages` bears on turns at or below the floor."""
     for message in messages:
         for block in message.blocks:

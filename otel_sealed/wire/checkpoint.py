@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from otel_sealed.wire.parse import MAX_BODY
+from otel_sealed.wire.parse import MAX_BODY, Unread
 
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -76,8 +76,8 @@ class ByteHistory:
             at = end
         return len(segments)
 
-    def rest(self, segments: Sequence[Segment]) -> Rest | None:
-        """What follows `segments`, which the history must begin with; None if it is no JSON."""
+    def rest(self, segments: Sequence[Segment]) -> Rest:
+        """What follows `segments`, which the history must begin with. Raises Unread."""
         at = self._start + sum(length for length, _ in segments)
         try:
             text = self._body[at:].decode("utf-8", "surrogatepass")
@@ -86,10 +86,12 @@ class ByteHistory:
             around = json.loads(
                 self._body[: self._start].decode("utf-8", "surrogatepass") + text[end:]
             )
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(around, dict):
-            return None
+        except RecursionError:
+            raise Unread("depth") from None
+        except UnicodeDecodeError:
+            raise Unread("encoding") from None
+        except ValueError:
+            raise Unread("json") from None
         around[self._root] = items
         segments = []
         for length in _lengths(text, ends):
@@ -103,11 +105,12 @@ class ItemHistory:
     """The history of a request body that is parsed already."""
 
     def __init__(self, body: dict[str, Any], root: str) -> None:
-        """Raises ValueError where an item is not plain data."""
-        self._body = body
+        """Raises ValueError where the body is not plain data."""
         self._root = root
         self._items: list[Any] = body[root]
         self._hashes = [hash(marshal.dumps(item, 2)) for item in self._items]
+        self._others = {key: value for key, value in body.items() if key != root}
+        self._around = hash(marshal.dumps(self._others, 2))
 
     @property
     def first(self) -> int:
@@ -121,17 +124,12 @@ class ItemHistory:
                 return count
         return min(len(segments), len(self._hashes))
 
-    def rest(self, segments: Sequence[Segment]) -> Rest | None:
-        """What follows `segments`; None if what stands around the history is not plain data."""
+    def rest(self, segments: Sequence[Segment]) -> Rest:
+        """What follows `segments`, which the history must begin with."""
         at = len(segments)
-        others = {key: value for key, value in self._body.items() if key != self._root}
-        try:
-            around = hash(marshal.dumps(others, 2))
-        except ValueError:
-            return None
         items = self._items[at:]
         own = [Segment(1, known) for known in self._hashes[at:]]
-        return Rest(items, own, around, {**others, self._root: items})
+        return Rest(items, own, self._around, {**self._others, self._root: items})
 
 
 History = ByteHistory | ItemHistory

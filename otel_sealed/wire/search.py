@@ -25,7 +25,6 @@ _MAX_DEPTH = 40
 _MIN_SHADOW = 12
 _MAX_GAP = 65_536
 _MAX_SIZES = 16
-_MAX_WELDED = 16
 _MIN_SUMMARY = 80
 _MAX_SUMMARIES = 4
 _MAX_EDGES = 4
@@ -288,13 +287,11 @@ class Search:
                 yield self._canon(run[:size])
                 yield self._canon(run[-size:])
         edges = {0}
-        for _ in range(_MAX_WELDED):
+        while edges and len(edges) <= _MAX_SIZES and self._hashes > 0:
             edges = {edge + size for edge in edges for size in sizes if edge + size < len(run)}
             for edge, size in ((e, n) for e in edges for n in sizes):
-                if edge + size <= len(run) and self._hashes > 0:
+                if edge + size <= len(run):
                     yield self._canon(run[edge : edge + size])
-            if not edges or len(edges) > _MAX_SIZES:
-                return
 
     def _all(self) -> list[tuple[str, Spot, str]]:
         if self._strings is None:

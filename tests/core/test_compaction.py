@@ -101,6 +101,13 @@ def test_a_compact_call_that_answers_200_without_an_artifact_degrades() -> None:
     assert ("absent_at_source", "degrades", "O17") == row_of(report, BLOB)
 
 
+def test_a_compact_call_is_known_by_its_operation_too() -> None:
+    tracker = Tracker(KEY)
+    answer = response(said())
+    report = tracker.observe(exchange("openai", talked(tracker), answer, operation="compact"))
+    assert ("absent_at_source", "degrades", "O17") == row_of(report, BLOB)
+
+
 def test_a_refused_compact_call_has_no_such_row() -> None:
     tracker = Tracker(KEY)
     answer = {"error": {"message": "no"}}

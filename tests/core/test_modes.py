@@ -136,3 +136,15 @@ def test_a_starved_budget_that_thinks_all_the_same_is_no_fault() -> None:
     body = asked("anthropic") | {"thinking": {"type": "enabled", "budget_tokens": 10}}
     report = Tracker(KEY).observe(exchange("anthropic", body, message(thinking(), text())))
     assert () == report.findings
+
+
+@pytest.mark.parametrize("operation", ["count_tokens", "countTokens", "input_tokens"])
+def test_counting_tokens_is_not_a_turn(operation: str) -> None:
+    tracker = Tracker(KEY)
+    answer = message(thinking(), use(), stop="tool_use")
+    tracker.observe(exchange("anthropic", asked("anthropic"), answer))
+    body = asked("anthropic")
+    history(body).extend(step("anthropic", answer, "q"))
+    counted = tracker.observe(exchange("anthropic", body, {"input_tokens": 9}, operation=operation))
+    assert ((), None, operation) == (counted.findings, counted.verdict, counted.facts.operation)
+    assert 1 == len(tracker.ledger)

@@ -16,6 +16,7 @@ from otel_sealed.model import Report, Verdict
 from otel_sealed.tracker import Tracker
 from otel_sealed.tracker.settled import Settled
 from otel_sealed.wire.checkpoint import ByteHistory, Segment, history
+from otel_sealed.wire.parse import Unread
 from tests.core.builders import (
     asked,
     call,
@@ -228,9 +229,7 @@ def test_a_key_of_that_name_deeper_down_is_not_the_history() -> None:
     body = b'{"tools":[{"messages":[1]}],"messages":[{"a":1}]}'
     found = history(body, "messages")
     assert isinstance(found, ByteHistory)
-    rest = found.rest(())
-    assert rest is not None
-    assert [{"a": 1}] == rest.items
+    assert [{"a": 1}] == found.rest(()).items
 
 
 @pytest.mark.parametrize(
@@ -247,15 +246,18 @@ def test_a_key_of_that_name_deeper_down_is_not_the_history() -> None:
 )
 def test_what_has_no_history_has_none(body: bytes) -> None:
     found = history(body, "messages")
-    assert found is None or found.rest(()) is None
+    assert found is None or isinstance(found, ByteHistory)
+    if found is not None:
+        with pytest.raises(Unread):
+            found.rest(())
 
 
 @pytest.mark.parametrize("tail", [b"", b",", b"]", b'],"x":}', b'{"b":2}]}', b",]}"])
 def test_a_broken_end_is_no_rest(tail: bytes) -> None:
     found = history(b'{"messages":[{"a":1}' + tail, "messages")
     assert found is not None
-    rest = found.rest(())
-    assert rest is None or isinstance(rest.items, list)
+    with pytest.raises(Unread, match="json"):
+        found.rest(())
 
 
 def test_a_history_agrees_as_far_as_its_bytes_do() -> None:
@@ -266,10 +268,8 @@ def test_a_history_agrees_as_far_as_its_bytes_do() -> None:
     assert two is not None
     assert other is not None
     first = one.rest(())
-    assert first is not None
     assert [1, 1, 0] == [h.agreed(first.segments) for h in (one, two, other)]
     rest = two.rest(first.segments)
-    assert rest is not None
     assert [{"b": 2}] == rest.items
     assert [Segment(len(b',{"b":2}'), rest.segments[0].hash)] == rest.segments
 
@@ -277,6 +277,20 @@ def test_a_history_agrees_as_far_as_its_bytes_do() -> None:
 def test_objects_that_are_no_plain_data_are_read_the_long_way() -> None:
     assert None is history({"contents": [object()]}, "contents")
     body: Body = {"contents": [{"role": "user", "parts": [{"text": "q"}]}], "x": object()}
-    found = history(body, "contents")
-    assert found is not None
-    assert None is found.rest(())
+    assert None is history(body, "contents")
+
+
+def test_bytes_that_are_no_text_and_nesting_without_end_are_named() -> None:
+    broken = history(b'{"messages":["\xff"]}', "messages")
+    deep = history(b'{"messages":[' + b"[" * 100_000 + b"]" * 100_000 + b"]}", "messages")
+    assert broken is not None
+    assert deep is not None
+    with pytest.raises(Unread, match="encoding"):
+        broken.rest(())
+    with pytest.raises(Unread, match="depth"):
+        deep.rest(())
+
+
+def test_an_array_that_stands_too_deep_too_often_is_given_up() -> None:
+    nested = b'{"tools":[' + b",".join([b'{"messages":[1]}'] * 9) + b'],"messages":[{"a":1}]}'
+    assert None is history(nested, "messages")

@@ -6,6 +6,8 @@ from typing import Any
 
 import anthropic
 import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs import export as log_export
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -16,6 +18,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
 import otel_sealed
 from otel_sealed.telemetry.alerts import Alert, shared
 from otel_sealed.testing.strict import StrictProvider
+from tests.telemetry.builders import LOG_EXPORTER
 
 ASK: dict[str, Any] = {
     "model": "claude-opus-5",
@@ -92,3 +95,35 @@ def test_an_effect_the_app_told_is_on_the_span_that_carries_the_result() -> None
 def test_an_effect_without_instrumentation_is_nothing() -> None:
     otel_sealed.effect("toolu_1", "x")
     assert None is shared()
+
+
+def test_intact_here_and_refused_there_stand_side_by_side_on_the_span() -> None:
+    exporter = InMemorySpanExporter()
+    logs = LOG_EXPORTER()
+    tracer, logger = TracerProvider(), LoggerProvider()
+    tracer.add_span_processor(SimpleSpanProcessor(exporter))
+    logger.add_log_record_processor(log_export.SimpleLogRecordProcessor(logs))
+    refusal = {
+        "type": "invalid_request_error",
+        "message": "Invalid `signature` in `thinking` block",
+    }
+    with (
+        StrictProvider() as provider,
+        otel_sealed.instrument("anthropic", tracer_provider=tracer, logger_provider=logger),
+        anthropic.Anthropic(api_key="k", base_url=provider.anthropic_url, max_retries=0) as client,
+    ):
+        messages: list[Any] = [{"role": "user", "content": "Which ledger?"}]
+        message = client.messages.create(**ASK, messages=messages)
+        call = next(block for block in message.content if block.type == "tool_use")
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": "42"}
+        messages.append({"role": "assistant", "content": message.content})
+        messages.append({"role": "user", "content": [result]})
+        provider.fail_next(400, {"type": "error", "error": refusal})
+        with pytest.raises(anthropic.BadRequestError):
+            client.messages.create(**ASK, messages=messages)
+    last = dict(exporter.get_finished_spans()[-1].attributes or {})
+    said = [last[f"otel_sealed.{name}"] for name in ("verdict", "provider_verdict")]
+    assert ["ok", "rejected"] == said
+    assert "signature_invalid" == last["otel_sealed.rejection.class"]
+    names = [record.log_record.event_name for record in logs.get_finished_logs()]
+    assert ["otel_sealed.disagreement"] == names
