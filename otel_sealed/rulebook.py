@@ -12,6 +12,7 @@ from functools import cache
 
 from otel_sealed.contract import Rule
 from otel_sealed.judge import OWN_RULES
+from otel_sealed.model import Finding
 from otel_sealed.providers import dialects
 
 STALE_DAYS = 120
@@ -44,6 +45,16 @@ def stale(today: date) -> tuple[str, ...]:
             if (today - date.fromisoformat(rule.checked)).days > STALE_DAYS
         )
     )
+
+
+def reason(finding: Finding) -> str:
+    """What the rule behind a verdict says of this fate, empty where there is none."""
+    for _, rules in chapters():
+        for rule in rules:
+            fits = not rule.artifacts or finding.artifact.startswith(rule.artifacts)
+            if rule.id == finding.rule and finding.fate in rule.fates and fits:
+                return rule.says
+    return ""
 
 
 def page() -> str:

@@ -27,6 +27,7 @@ from otel_sealed.cli.show import (
 from otel_sealed.errors import SealedError
 from otel_sealed.model import Fate, Finding, ProviderVerdict, Rejection, Report
 from otel_sealed.providers import dialects
+from otel_sealed.rulebook import reason
 from otel_sealed.tracker import Tracker
 from otel_sealed.transcript import read
 
@@ -154,9 +155,5 @@ def _summary(file: str, rows: list[Row], hidden: int) -> str:
 
 def _reasons(rows: list[Row]) -> Iterator[str]:
     """What the rules behind the verdicts say, each once."""
-    wanted = {row.finding.rule for row in rows if row.finding.verdict.violates}
-    for dialect in dialects().values():
-        for rule in dialect.rules:
-            if rule.id in wanted:
-                wanted.discard(rule.id)
-                yield f"{rule.id}: {rule.says}"
+    bad = [row.finding for row in rows if row.finding.verdict.violates]
+    yield from dict.fromkeys(f"{found.rule}: {reason(found)}" for found in bad)
