@@ -484,6 +484,8 @@ SEALS: Final = frozenset(
         "anthropic.compaction.signature",
         "openai.reasoning.encrypted_content",
         "openai.compaction.encrypted_content",
+        "interactions.thought.signature",
+        "interactions.step.signature",
         "openai.program.fingerprint",
         "openai.agent_message.encrypted_content",
         "gemini.part.thought_signature",

@@ -14,13 +14,6 @@ _GONE = frozenset({F.DROPPED, F.SUBSTITUTED})
 
 RULES: tuple[Rule, ...] = (
     rule(
-        "G17",
-        "with previous_interaction_id the server holds the signatures",
-        {F.SERVER_HELD},
-        V.ALLOWED,
-        source="D interactions thinking page",
-    ),
-    rule(
         "G9",
         "a documented dummy where no signature was ever held",
         {F.FABRICATED},

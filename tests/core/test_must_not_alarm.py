@@ -7,6 +7,7 @@ import dataclasses
 
 import pytest
 
+from otel_sealed.contract import Api, Exchange
 from otel_sealed.model import Report
 from otel_sealed.tracker import Tracker
 from tests.core.builders import (
@@ -94,11 +95,20 @@ def test_2_continued_thread() -> None:
     assert quiet(replay("anthropic", answer, change)) == [("server_held", "allowed", "A31")]
 
 
-@pytest.mark.xfail(strict=True, reason="the interactions wire is not read yet")
 def test_2_previous_interaction_id() -> None:
     """Gemini's interactions keep state on the server (G17)."""
-    report = Tracker(KEY).observe(exchange("gemini", {"previous_interaction_id": "i_1"}, None))
-    assert report.facts.reference != ""
+    tracker = Tracker(KEY)
+    thought = {"type": "thought", "signature": "c2VhbGVk" * 20, "summary": []}
+    call = {"type": "function_call", "id": "c_1", "name": "look_up", "arguments": {}}
+    answer = {"id": "i_1", "model": "gemini-3-pro-preview", "steps": [thought, call]}
+    ask = {"model": "gemini-3-pro-preview", "input": "Which ledger?"}
+    tracker.observe(Exchange(Api.INTERACTIONS, request=ask, response=answer, status=200))
+    result = {"type": "function_result", "call_id": "c_1", "result": "42"}
+    body = ask | {"input": [result], "previous_interaction_id": "i_1"}
+    report = tracker.observe(Exchange(Api.INTERACTIONS, request=body))
+    assert [("server_held", "allowed", "G17")] == [
+        (f.fate, f.verdict, f.rule) for f in report.findings
+    ]
 
 
 def keep_from_compaction(body: Body) -> Body:

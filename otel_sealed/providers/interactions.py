@@ -1,0 +1,262 @@
+"""Gemini Interactions: steps with a signature, and state that the server keeps.
+
+Sources: contract §5 (G17), sdk-surface §1.3 and §2, google/genai/_gaos/types/interactions of
+google-genai 3.6.1. Signatures travel as plain text here and are compared as such (sdk-surface
+§4.3). Checked 2026-11-29.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from otel_sealed.contract import (
+    Api,
+    Carrier,
+    Dialect,
+    Exchange,
+    Field,
+    Place,
+    RawAnswer,
+    RawMessage,
+    Rule,
+    rule,
+)
+from otel_sealed.model import Facts, Fate, Kind, Speaker, Trait, Usage, Verdict
+
+_SIGNED_STEPS = (
+    "code_execution",
+    "file_search",
+    "google_search",
+    "google_maps",
+    "url_context",
+    "retrieval",
+    "tool_search",
+    "processing",
+    "mcp_server_tool",
+)
+_STEP = Field("signature", "interactions.step.signature")
+
+_CARRIERS = (
+    Carrier(
+        "thought",
+        Kind.REASONING,
+        fields=(Field("signature", "interactions.thought.signature"),),
+        shadows=("summary",),
+        keys=frozenset({"type", "summary"}),
+    ),
+    Carrier("model_output", Kind.TEXT, payload=("content",)),
+    Carrier("user_input", Kind.OTHER),
+    Carrier(
+        "function_call",
+        Kind.CALL,
+        fields=(_STEP,),
+        ids=("id",),
+        payload=("name", "arguments"),
+        label="name",
+        arguments="arguments",
+    ),
+    Carrier(
+        "function_result",
+        Kind.RESULT,
+        ids=("call_id",),
+        label="name",
+        result="result",
+        failed="is_error",
+    ),
+    *(
+        carrier
+        for name in _SIGNED_STEPS
+        for carrier in (
+            Carrier(f"{name}_call", Kind.CALL, fields=(_STEP,), ids=("id",)),
+            Carrier(f"{name}_result", Kind.OTHER, fields=(_STEP,), ids=("call_id",)),
+        )
+    ),
+)
+
+RULES: tuple[Rule, ...] = (
+    rule(
+        "G17",
+        "with previous_interaction_id the server holds the steps and their signatures",
+        {Fate.SERVER_HELD},
+        Verdict.ALLOWED,
+        source="D interactions thinking page",
+    ),
+    rule(
+        "G17",
+        "steps the server holds are not sent as well; the effect is not confirmed",
+        {Fate.DUPLICATED},
+        Verdict.ALLOWED,
+        source="D interactions thinking page",
+        disputed=True,
+    ),
+    rule(
+        "G17",
+        "with store off every step is sent again as it came",
+        {*Fate} - {Fate.INTACT, Fate.UNKNOWN, Fate.SERVER_HELD, Fate.SUPERSEDED, Fate.FOREIGN},
+        Verdict.DEGRADES,
+        artifacts=("interactions.",),
+        unless={Trait.FOREIGN_TURN},
+        source="D interactions thinking page; what the provider does is not confirmed",
+        disputed=True,
+    ),
+    rule(
+        "G17",
+        "a signature of another vendor is of no use here, and one is rightly left behind",
+        {Fate.FOREIGN},
+        Verdict.BREAKS,
+        source="C litellm rejected_thought_signature_retry.py",
+    ),
+    rule(
+        "G17",
+        "signatures of another vendor are rightly left behind",
+        {Fate.DROPPED, Fate.SUBSTITUTED},
+        Verdict.ALLOWED,
+        when={Trait.FOREIGN_TURN},
+        source="seed 001",
+    ),
+)
+
+
+def _type_of(step: Mapping[str, Any]) -> str:
+    name = step.get("type")
+    return name if isinstance(name, str) else "other"
+
+
+def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
+    steps = body.get("input")
+    if isinstance(steps, dict):
+        steps = [steps]
+    if isinstance(steps, str):
+        yield RawMessage(0, Speaker.USER, (("", steps),), steps)
+    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+        yield RawMessage(index, _speaker(step), (("", step),), step)
+
+
+def _speaker(step: Any) -> Speaker:
+    if not isinstance(step, dict):
+        return Speaker.USER
+    name = _type_of(step)
+    if name == "function_result":
+        return Speaker.TOOL
+    known = name in _BY_TYPE and name != "user_input"
+    return Speaker.MODEL if known else Speaker.USER
+
+
+def _answer(body: Any) -> RawAnswer:
+    if not isinstance(body, dict):
+        return RawAnswer(())
+    steps = body.get("steps")
+    if body.get("error") is not None and not steps:
+        return RawAnswer((), error=body)
+    parts = enumerate(steps) if isinstance(steps, list) else ()
+    usage = body.get("usage")
+    return RawAnswer(
+        parts=tuple((str(index), step) for index, step in parts),
+        path="steps",
+        id=_text(body.get("id")),
+        model=_text(body.get("model")),
+        stop=_text(body.get("status")),
+        usage=_usage(usage if isinstance(usage, dict) else {}),
+    )
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    return Usage(
+        input_tokens=_count(usage.get("total_input_tokens")),
+        output_tokens=_count(usage.get("total_output_tokens")),
+        reasoning_tokens=_count(usage.get("total_thought_tokens")),
+        cache_read_tokens=_count(usage.get("total_cached_tokens")),
+    )
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def fold(events: Iterable[Any]) -> dict[str, Any]:
+    """The interaction a stream amounts to: its steps as they started, with their deltas."""
+    body: dict[str, Any] = {}
+    steps: dict[int, dict[str, Any]] = {}
+    complete = False
+    for event in events:
+        if not isinstance(event, dict):
+            continue
+        kind = event.get("event_type")
+        place = event.get("index")
+        index = place if isinstance(place, int) else 0
+        if isinstance(event.get("interaction"), dict):
+            body.update({k: v for k, v in event["interaction"].items() if k != "steps" or v})
+            complete = complete or kind == "interaction.completed"
+        elif kind == "step.start" and isinstance(event.get("step"), dict):
+            steps[index] = dict(event["step"])
+        elif kind == "step.delta" and isinstance(event.get("delta"), dict):
+            _apply(steps.setdefault(index, {"type": "other"}), event["delta"])
+        elif kind == "error":
+            body["error"] = event.get("error")
+    if not body.get("steps"):
+        body["steps"] = [steps[index] for index in sorted(steps)]
+    body["complete"] = complete
+    return body
+
+
+def _apply(step: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    if isinstance(delta.get("signature"), str):
+        step["signature"] = _text(step.get("signature")) + delta["signature"]
+    if delta.get("type") == "text" and isinstance(delta.get("text"), str):
+        content = step.setdefault("content", [])
+        if isinstance(content, list):
+            content.append({"type": "text", "text": delta["text"]})
+
+
+def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
+    store = body.get("store")
+    return Facts(
+        dialect="interactions",
+        vendor="",
+        model=_text(body.get("model")) or exchange.model or "",
+        store=store if isinstance(store, bool) else None,
+        background=body.get("background") is True,
+    )
+
+
+def _reference(body: Mapping[str, Any]) -> tuple[str, str]:
+    previous = body.get("previous_interaction_id")
+    if isinstance(previous, str) and previous:
+        return "previous_interaction_id", previous
+    return "", ""
+
+
+def _head(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"system": body.get("system_instruction"), "tools": body.get("tools")}
+
+
+def _traits(place: Place) -> frozenset[Trait]:
+    return frozenset({Trait.STORED} if place.facts.store is not False else ())
+
+
+_BY_TYPE = {carrier.type: carrier for carrier in _CARRIERS}
+
+DIALECT = Dialect(
+    name="interactions",
+    api=Api.INTERACTIONS,
+    vendor="google",
+    root="input",
+    carriers=_BY_TYPE,
+    type_of=_type_of,
+    messages=_messages,
+    answer=_answer,
+    fold=fold,
+    facts=_facts,
+    reference=_reference,
+    head=_head,
+    traits=_traits,
+    rules=RULES,
+    models=lambda model: model.startswith(("gemini-", "models/gemini-", "deep-research")),
+    tools_separate=False,
+    sealed_keys={"signature": "signature"},
+)
