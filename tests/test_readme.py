@@ -88,7 +88,7 @@ def test_the_demo_runs_and_its_table_is_the_one_shown(tmp_path: Path) -> None:
 
 def test_the_code_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Every block, one after the other as one program, against the strict provider."""
-    pytest.importorskip("anthropic")
+    anthropic = pytest.importorskip("anthropic")
     import otel_sealed
 
     names: dict[str, object] = {}
@@ -101,6 +101,10 @@ def test_the_code_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
                 exec(compile(block, README.name, "exec"), names)  # noqa: S102 - our own text
         finally:
             otel_sealed.uninstrument()
+            # A program ends and its sockets with it; here they would outlive it.
+            for value in names.values():
+                if isinstance(value, anthropic.Anthropic):
+                    value.close()
         (exchange,) = provider.exchanges
     assert exchange.status == 200
     assert "anthropic.thinking.signature" in capsys.readouterr().out
