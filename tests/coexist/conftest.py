@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,12 +11,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from otel_sealed.instrument import guard, uninstrument
 from otel_sealed.testing.strict import StrictProvider
-
-# Some read these once, when they are imported: content capture on, wherever there is a switch.
-os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "span_only"
-os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
-os.environ["TRACELOOP_TRACE_CONTENT"] = "true"
-os.environ["TRACELOOP_TELEMETRY"] = "false"
 
 
 class Spans:

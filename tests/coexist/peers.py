@@ -21,6 +21,13 @@ TOOL: Final[dict[str, Any]] = {
     "description": "Look something up.",
     "input_schema": {"type": "object", "properties": {"q": {"type": "string"}}},
 }
+# Some read these once, when they are imported: content capture on, wherever there is a switch.
+CAPTURE: Final = {
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only",
+    "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
+    "TRACELOOP_TRACE_CONTENT": "true",
+    "TRACELOOP_TELEMETRY": "false",
+}
 QUESTION: Final = "What does the customer ask?"
 
 
@@ -37,7 +44,13 @@ class Peer:
 
     def put(self, spans: Spans) -> Off:
         """Instrument; the result takes it off again. Skips the test if it is not installed."""
-        module = pytest.importorskip(self.module)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in CAPTURE.items():
+                patch.setenv(name, value)
+            module = pytest.importorskip(self.module)
+            return self._put(module, spans)
+
+    def _put(self, module: Any, spans: Spans) -> Off:
         if self.module == "logfire":
             mine = module.configure(
                 local=True,

@@ -38,7 +38,7 @@ OFF_THE_PATH: Final = frozenset(
 )
 """Rooms no call of an application runs through: the doors, and what only `instrument()` asks."""
 
-HUGE: Final = "rubbish " * 20_000
+HUGE: Final = "rubbish " * 1_000
 _EXPRESSIONS: Final = frozenset({"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"})
 
 

@@ -118,6 +118,7 @@ def clients() -> Clients:
     inner: Any = gemini._api_client
     inner._httpx_client.close()
     inner._httpx_client = _over(type(inner._httpx_client), script)
+    inner._async_httpx_client = _over(type(inner._async_httpx_client), script)
     return Clients(
         script,
         Anthropic(
