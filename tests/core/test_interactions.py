@@ -118,6 +118,17 @@ def test_a_stream_brings_what_a_whole_body_brings() -> None:
     assert (True, "completed") == (stream.complete, stream.stop)
 
 
+def test_the_steps_of_the_last_event_go_before_those_of_the_deltas() -> None:
+    came = steps()
+    done = {"id": "i_1", "model": MODEL, "status": "completed", "steps": came}
+    told = [
+        *events(came[:1])[:-1],
+        {"event_type": "interaction.completed", "interaction": done},
+    ]
+    report = Tracker(KEY).observe(Exchange(Api.INTERACTIONS, events=told))
+    assert 3 == len(report.received)
+
+
 def test_a_cut_stream_is_not_complete() -> None:
     report = Tracker(KEY).observe(Exchange(Api.INTERACTIONS, events=events(steps())[:4]))
     assert not report.complete
