@@ -460,7 +460,7 @@ def test_a_delivery_as_stream_says_whether_it_was_whole() -> None:
     assert came("openai", responses("openai")[0]).complete is True
 
 
-@pytest.mark.parametrize("api", [Api.INTERACTIONS, Api.CHAT_COMPLETIONS, Api.CONVERSE])
+@pytest.mark.parametrize("api", [Api.CHAT_COMPLETIONS, Api.CONVERSE])
 def test_a_wire_without_a_dialect_is_named(api: Api) -> None:
     """Unread, not misread."""
     one = exchange("openai", asked("openai"), None, api=api)
