@@ -69,6 +69,33 @@ def wrong(base: Any, table: Mapping[str, Iterable[Any]]) -> Iterator[tuple[str, 
             yield f"{path}={label(value)}", put(base, path, value)
 
 
+def amid(good: list[bytes], *frames: bytes) -> list[bytes]:
+    """A good stream with frames put into its middle."""
+    return [*good[:4], *frames, *good[4:]]
+
+
+def frames_gone_wrong(good: list[bytes], name: bytes, whole_body: Any) -> dict[str, list[bytes]]:
+    """Streams that are wrong as server-sent events, whatever the dialect; `name` is an event's."""
+    event = b"event: " + name + b"\n"
+    return {
+        "data null": amid(good, event + b"data: null\n\n"),
+        "data a list": amid(good, event + b"data: []\n\n"),
+        "data a number": amid(good, event + b"data: 7\n\n"),
+        "data no JSON": amid(good, event + b"data: {oops\n\n"),
+        "data empty": amid(good, event + b"data:\n\n"),
+        "no data": amid(good, event + b"\n"),
+        "no event name": [part.split(b"\n", 1)[1] for part in good],
+        "an error of null": amid(good, b"event: error\ndata: null\n\n"),
+        "comments": amid(good, b": hello\n\n", b":\n", b"retry: x\n", b"id: \0\n\n"),
+        "CRLF": [part.replace(b"\n", b"\r\n") for part in good],
+        "nothing": [b""],
+        "no blank line at the end": [*good[:-1], good[-1].rstrip()],
+        "cut inside an escape": [*good[:2], event + b'data: {"t":"\\ud8'],
+        "one byte at a time": [bytes([byte]) for part in good for byte in part],
+        "a body of JSON": [json.dumps(whole_body).encode()],
+    }
+
+
 def label(value: Any) -> str:
     """A short name of a value."""
     if value is GONE:

@@ -19,9 +19,11 @@ from tests.instrument.malformed import (
     Case,
     Shapes,
     accepted,
+    amid,
     check,
     drained,
     each,
+    frames_gone_wrong,
     put,
     wrong,
 )
@@ -186,30 +188,14 @@ NAMES: Final = frozenset(event["type"] for event in EVENTS)
 GOOD: Final = [frame(event) for event in EVENTS]
 
 
-def amid(*frames: bytes) -> list[bytes]:
-    return [*GOOD[:4], *frames, *GOOD[4:]]
-
-
 FRAMES: Final = {
-    "data null": amid(b"event: content_block_delta\ndata: null\n\n"),
-    "data a list": amid(b"event: content_block_delta\ndata: []\n\n"),
-    "data a number": amid(b"event: content_block_delta\ndata: 7\n\n"),
-    "data no JSON": amid(b"event: content_block_delta\ndata: {oops\n\n"),
-    "data empty": amid(b"event: content_block_delta\ndata:\n\n"),
-    "no data": amid(b"event: content_block_delta\n\n"),
-    "no event name": [part.split(b"\n", 1)[1] for part in GOOD],
-    "an unknown event": amid(b'event: from_the_future\ndata: {"data": "x"}\n\n'),
-    "an error of null": amid(b"event: error\ndata: null\n\n"),
-    "an error without type": amid(b'event: error\ndata: {"type": "error", "error": null}\n\n'),
-    "a ping of null": amid(b"event: ping\ndata: null\n\n"),
-    "comments": amid(b": hello\n\n", b":\n", b"retry: x\n", b"id: \0\n\n"),
-    "CRLF": [part.replace(b"\n", b"\r\n") for part in GOOD],
-    "no UTF-8": amid(b'event: ping\ndata: {"type": "\xff\xfe"}\n\n'),
-    "nothing": [b""],
-    "no blank line at the end": [*GOOD[:-1], GOOD[-1].rstrip()],
-    "cut inside an escape": [*GOOD[:2], b'event: content_block_delta\ndata: {"t":"\\ud8'],
-    "one byte at a time": [bytes([byte]) for part in GOOD for byte in part],
-    "a body of JSON": [json.dumps(MESSAGE).encode()],
+    **frames_gone_wrong(GOOD, b"content_block_delta", MESSAGE),
+    "an unknown event": amid(GOOD, b'event: from_the_future\ndata: {"data": "x"}\n\n'),
+    "an error without type": amid(
+        GOOD, b'event: error\ndata: {"type": "error", "error": null}\n\n'
+    ),
+    "a ping of null": amid(GOOD, b"event: ping\ndata: null\n\n"),
+    "no UTF-8": amid(GOOD, b'event: ping\ndata: {"type": "\xff\xfe"}\n\n'),
 }
 STREAMS: Final[Shapes] = {
     **{name: stream(*map(frame, made)) for name, made in wrong(EVENTS, STEPS)},

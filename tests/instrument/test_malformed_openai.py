@@ -19,9 +19,11 @@ from tests.instrument.malformed import (
     Case,
     Shapes,
     accepted,
+    amid,
     check,
     drained,
     each,
+    frames_gone_wrong,
     put,
     wrong,
 )
@@ -222,31 +224,15 @@ def frame(event: Any) -> bytes:
 GOOD: Final = [frame(event) for event in EVENTS]
 
 
-def amid(*frames: bytes) -> list[bytes]:
-    return [*GOOD[:4], *frames, *GOOD[4:]]
-
-
 FRAMES: Final = {
-    "data null": amid(b"event: response.x\ndata: null\n\n"),
-    "data a list": amid(b"event: response.x\ndata: []\n\n"),
-    "data a number": amid(b"event: response.x\ndata: 7\n\n"),
-    "data no JSON": amid(b"event: response.x\ndata: {oops\n\n"),
-    "data empty": amid(b"event: response.x\ndata:\n\n"),
-    "no data": amid(b"event: response.x\n\n"),
-    "no event name": [part.split(b"\n", 1)[1] for part in GOOD],
-    "an unknown event": amid(b'event: from_the_future\ndata: {"encrypted_content": "x"}\n\n'),
-    "an error of null": amid(b"event: error\ndata: null\n\n"),
-    "an error without words": amid(b'event: error\ndata: {"type": "error", "error": null}\n\n'),
-    "an error among the events": amid(b'data: {"error": {"message": 7}}\n\n'),
-    "done and more": amid(b"data: [DONE]\n\n"),
-    "comments": amid(b": hello\n\n", b":\n", b"retry: x\n", b"id: \0\n\n"),
-    "CRLF": [part.replace(b"\n", b"\r\n") for part in GOOD],
-    "no UTF-8": amid(b'event: response.x\ndata: {"type": "\xff\xfe"}\n\n'),
-    "nothing": [b""],
-    "no blank line at the end": [*GOOD[:-1], GOOD[-1].rstrip()],
-    "cut inside an escape": [*GOOD[:2], b'event: response.x\ndata: {"t":"\\ud8'],
-    "one byte at a time": [bytes([byte]) for part in GOOD for byte in part],
-    "a body of JSON": [json.dumps(RESPONSE).encode()],
+    **frames_gone_wrong(GOOD, b"response.x", RESPONSE),
+    "an unknown event": amid(GOOD, b'event: from_the_future\ndata: {"encrypted_content": "x"}\n\n'),
+    "an error without words": amid(
+        GOOD, b'event: error\ndata: {"type": "error", "error": null}\n\n'
+    ),
+    "an error among the events": amid(GOOD, b'data: {"error": {"message": 7}}\n\n'),
+    "done and more": amid(GOOD, b"data: [DONE]\n\n"),
+    "no UTF-8": amid(GOOD, b'event: response.x\ndata: {"type": "\xff\xfe"}\n\n'),
 }
 STREAMS: Final[Shapes] = {
     **{name: stream(*map(frame, made)) for name, made in wrong(EVENTS, STEPS)},
