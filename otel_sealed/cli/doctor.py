@@ -19,6 +19,7 @@ from otel_sealed.cli import OK, VIOLATED
 from otel_sealed.cli.exporters import Target, configured, others, targets
 from otel_sealed.cli.show import console, json_line
 from otel_sealed.instrument import dry
+from otel_sealed.instrument.build import version_of
 from otel_sealed.instrument.limits import NOT_COVERED, TESTED, Sdk
 from otel_sealed.telemetry import known
 from otel_sealed.telemetry.settings import PREFIX, Settings, key_id_of, read, switched_off_by, takes
@@ -106,7 +107,7 @@ def _switches(
 
 
 def _sdks() -> Iterator[Line]:
-    found = [(tested, version) for tested in TESTED if (version := _version(tested.distribution))]
+    found = [(tested, version) for tested in TESTED if (version := version_of(tested.distribution))]
     if not found:
         names = ", ".join(tested.distribution for tested in TESTED)
         yield Line("SDKs", "mend", f"none of {names} is installed here; install one")
@@ -131,13 +132,6 @@ def _seams(tested: Sdk) -> Line:
     if tried.missing:
         return Line(about, "mend", f"missing, update otel-sealed: {', '.join(tried.missing)}")
     return Line(about, "ok", f"all {len(tried.present)} wrapped and unwrapped")
-
-
-def _version(distribution: str) -> str:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 # ------------------------------------------------------------------------------- where it goes

@@ -14,6 +14,7 @@ from typing import Any
 
 from otel_sealed import vocab
 from otel_sealed.errors import SealedError
+from otel_sealed.wire.parse import as_text
 
 Json = dict[str, Any]
 
@@ -94,12 +95,12 @@ _VIOLATING = ("degrades", "breaks")
 def _of_labels(record: Record) -> Loss:
     a = record.attributes
     return Loss(
-        artifact=_text(a.get(vocab.ARTIFACT)),
-        fate=_text(a.get(vocab.FATE)),
-        verdict=_text(a.get(vocab.VERDICT)),
-        rule=_text(a.get(vocab.RULE)),
-        provider=_text(a.get(vocab.PROVIDER)),
-        model=_text(a.get(vocab.REQUEST_MODEL)),
+        artifact=as_text(a.get(vocab.ARTIFACT)),
+        fate=as_text(a.get(vocab.FATE)),
+        verdict=as_text(a.get(vocab.VERDICT)),
+        rule=as_text(a.get(vocab.RULE)),
+        provider=as_text(a.get(vocab.PROVIDER)),
+        model=as_text(a.get(vocab.REQUEST_MODEL)),
         service=record.service,
         known=False,
         at=record.at,
@@ -120,20 +121,16 @@ def _of_span(record: Record) -> Iterator[Loss]:
                 fate=fate,
                 verdict=verdict,
                 rule=rule,
-                provider=_text(a.get(vocab.PROVIDER)),
-                model=_text(a.get(vocab.REQUEST_MODEL)),
+                provider=as_text(a.get(vocab.PROVIDER)),
+                model=as_text(a.get(vocab.REQUEST_MODEL)),
                 service=record.service,
                 known=a.get(vocab.KNOWN) is True,
                 at=record.at,
             )
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def _texts(value: Any) -> list[str]:
-    return [_text(item) for item in value] if isinstance(value, list) else []
+    return [as_text(item) for item in value] if isinstance(value, list) else []
 
 
 # --------------------------------------------------------------------------------------- OTLP
@@ -158,8 +155,8 @@ def _of_line(line: Any) -> Iterator[Record]:
 
 
 def _record(kind: str, name: Any, holder: Json, resource: Json, at: int) -> Record:
-    service = _text(plain(resource).get("service.name"))
-    return Record(kind, _text(name), plain(holder), service, at)
+    service = as_text(plain(resource).get("service.name"))
+    return Record(kind, as_text(name), plain(holder), service, at)
 
 
 def _scopes(line: Any, outer: str, inner: str) -> Iterator[tuple[Json, Json]]:

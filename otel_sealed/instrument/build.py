@@ -130,9 +130,9 @@ def _made(where: Providers, chosen: Settings, tracker: Observes | None) -> tuple
         key=key,
         providers=where,
         about=About(
-            version=_version("otel-sealed"),
+            version=version_of("otel-sealed"),
             rules_version=rulebook.version(),
-            sdk_versions={name: found for name in _DISTRIBUTIONS if (found := _version(name))},
+            sdk_versions={name: found for name in _DISTRIBUTIONS if (found := version_of(name))},
         ),
         ledger_entries=(lambda: len(ledger)) if hasattr(ledger, "__len__") else None,
         strict=guard.STRICT,
@@ -148,7 +148,7 @@ def _made(where: Providers, chosen: Settings, tracker: Observes | None) -> tuple
 
 
 @cache
-def _version(distribution: str) -> str:
+def version_of(distribution: str) -> str:
     """Version of an installed distribution, empty if it is not installed."""
     try:
         return metadata.version(distribution)

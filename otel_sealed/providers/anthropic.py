@@ -22,6 +22,7 @@ from otel_sealed.contract import (
 )
 from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, State, Trait, Turn, Usage
 from otel_sealed.providers.anthropic_rules import RULES
+from otel_sealed.wire.parse import as_count, as_text
 
 # A12: the models that check what stands before a thinking block; opus-5, sonnet-5, fable-5 do not
 _BINDING = re.compile(r"claude-(fable-5-[12]|mythos-5-2|(opus|sonnet|haiku)-5-5)(-\d{8})?$")
@@ -165,9 +166,9 @@ def _answer(body: Any) -> RawAnswer:
     stop = body.get("stop_reason")
     return RawAnswer(
         parts=tuple((f"content.{j}", part) for j, part in parts),
-        id=_text(body.get("id")),
-        model=_text(body.get("model")),
-        stop=_text(stop),
+        id=as_text(body.get("id")),
+        model=as_text(body.get("model")),
+        stop=as_text(stop),
         usage=_usage(body.get("usage")),
         removals=tuple(_removals(body.get("input_transformations"))),
         removals_reported=isinstance(body.get("input_transformations"), list),
@@ -190,35 +191,27 @@ def _removals(entries: Any) -> Iterator[Removal]:
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict):
             yield Removal(
-                reason=_text(entry.get("reason")),
+                reason=as_text(entry.get("reason")),
                 allowed=entry.get("type") == "thinking_mismatch_allowed",
-                path=_text(entry.get("path")),
+                path=as_text(entry.get("path")),
             )
 
 
 def _usage(usage: Any) -> Usage:
     if not isinstance(usage, dict):
         return Usage()
-    read = _count(usage.get("cache_read_input_tokens"))
-    write = _count(usage.get("cache_creation_input_tokens"))
-    plain = _count(usage.get("input_tokens"))
+    read = as_count(usage.get("cache_read_input_tokens"))
+    write = as_count(usage.get("cache_creation_input_tokens"))
+    plain = as_count(usage.get("input_tokens"))
     details = usage.get("output_tokens_details")
     thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
     return Usage(
         input_tokens=None if plain is None else plain + (read or 0) + (write or 0),
-        output_tokens=_count(usage.get("output_tokens")),
-        reasoning_tokens=_count(thinking),
+        output_tokens=as_count(usage.get("output_tokens")),
+        reasoning_tokens=as_count(thinking),
         cache_read_tokens=read,
         cache_write_tokens=write,
     )
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def fold(events: Iterable[Any]) -> dict[str, Any]:
@@ -265,7 +258,7 @@ def _apply(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
     if kind in _APPENDED:
         source, target = _APPENDED[str(kind)]
         before = block.get(target)
-        block[target] = (before if isinstance(before, str) else "") + _text(delta.get(source))
+        block[target] = (before if isinstance(before, str) else "") + as_text(delta.get(source))
     elif kind == "compaction_delta":
         for key in ("content", "encrypted_content", "signature", "tool_changes"):
             if delta.get(key) is not None:
@@ -309,7 +302,7 @@ def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
     return Facts(
         dialect="anthropic",
         vendor="",
-        model=_text(body.get("model")) or exchange.model or "",
+        model=as_text(body.get("model")) or exchange.model or "",
         thinking=None if kind is None else kind != "disabled",
         flags=tuple(
             flag
@@ -328,7 +321,7 @@ def _reference(body: Mapping[str, Any]) -> tuple[str, str]:
     """`thread.continue` sends only what is new (A31)."""
     thread = body.get("thread")
     if isinstance(thread, dict) and thread.get("type") == "continue":
-        return "thread", _text(thread.get("previous_message_id"))
+        return "thread", as_text(thread.get("previous_message_id"))
     return "", ""
 
 

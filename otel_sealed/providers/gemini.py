@@ -21,6 +21,7 @@ from otel_sealed.contract import (
 )
 from otel_sealed.model import Block, Facts, Kind, Role, Speaker, Trait, Usage
 from otel_sealed.providers.gemini_rules import RULES
+from otel_sealed.wire.parse import as_count, as_text
 
 _KNOWN_MODEL = re.compile(r"gemini-[123]")
 _GEMINI_2 = re.compile(r"gemini-2")
@@ -131,12 +132,12 @@ def _answer(body: Any) -> RawAnswer:
     candidate = _candidate(body)
     if body.get("error") is not None and not candidate:
         return RawAnswer((), error=body)
-    stop = _text(candidate.get("finishReason")) or _text(candidate.get("finish_reason"))
+    stop = as_text(candidate.get("finishReason")) or as_text(candidate.get("finish_reason"))
     return RawAnswer(
         parts=tuple((f"parts.{j}", p) for j, p in enumerate(_parts(candidate.get("content")))),
         path="candidates.0.content",
-        id=_text(body.get("responseId")),
-        model=_text(body.get("modelVersion")),
+        id=as_text(body.get("responseId")),
+        model=as_text(body.get("modelVersion")),
         stop=stop,
         usage=_usage(body.get("usageMetadata")),
         error={"message": stop} if stop == "MISSING_THOUGHT_SIGNATURE" else None,
@@ -153,22 +154,14 @@ def _candidate(body: Mapping[str, Any]) -> Mapping[str, Any]:
 def _usage(usage: Any) -> Usage:
     if not isinstance(usage, dict):
         return Usage()
-    said = _count(usage.get("candidatesTokenCount"))
-    thought = _count(usage.get("thoughtsTokenCount"))
+    said = as_count(usage.get("candidatesTokenCount"))
+    thought = as_count(usage.get("thoughtsTokenCount"))
     return Usage(
-        input_tokens=_count(usage.get("promptTokenCount")),
+        input_tokens=as_count(usage.get("promptTokenCount")),
         output_tokens=None if said is None and thought is None else (said or 0) + (thought or 0),
         reasoning_tokens=thought,
-        cache_read_tokens=_count(usage.get("cachedContentTokenCount")),
+        cache_read_tokens=as_count(usage.get("cachedContentTokenCount")),
     )
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def fold(events: Iterable[Any]) -> dict[str, Any]:
@@ -181,7 +174,7 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
             continue
         response.update({k: v for k, v in event.items() if k != "candidates"})
         candidate = _candidate(event)
-        stop = _text(candidate.get("finishReason")) or stop
+        stop = as_text(candidate.get("finishReason")) or stop
         for part in _parts(candidate.get("content")):
             if parts and _delta(parts[-1], part):
                 parts[-1] = {**parts[-1], "text": parts[-1]["text"] + part["text"]}
@@ -212,7 +205,7 @@ def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
     return Facts(
         dialect="gemini",
         vendor="",
-        model=exchange.model or _text(body.get("model")),
+        model=exchange.model or as_text(body.get("model")),
         thinking=isinstance(thinking, dict) or None,
     )
 

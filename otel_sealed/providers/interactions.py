@@ -23,6 +23,7 @@ from otel_sealed.contract import (
     rule,
 )
 from otel_sealed.model import Facts, Fate, Kind, Speaker, Trait, Usage, Verdict
+from otel_sealed.wire.parse import as_count, as_text
 
 _SIGNED_STEPS = (
     "code_execution",
@@ -154,28 +155,20 @@ def _answer(body: Any) -> RawAnswer:
     return RawAnswer(
         parts=tuple((str(index), step) for index, step in parts),
         path="steps",
-        id=_text(body.get("id")),
-        model=_text(body.get("model")),
-        stop=_text(body.get("status")),
+        id=as_text(body.get("id")),
+        model=as_text(body.get("model")),
+        stop=as_text(body.get("status")),
         usage=_usage(usage if isinstance(usage, dict) else {}),
     )
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
     return Usage(
-        input_tokens=_count(usage.get("total_input_tokens")),
-        output_tokens=_count(usage.get("total_output_tokens")),
-        reasoning_tokens=_count(usage.get("total_thought_tokens")),
-        cache_read_tokens=_count(usage.get("total_cached_tokens")),
+        input_tokens=as_count(usage.get("total_input_tokens")),
+        output_tokens=as_count(usage.get("total_output_tokens")),
+        reasoning_tokens=as_count(usage.get("total_thought_tokens")),
+        cache_read_tokens=as_count(usage.get("total_cached_tokens")),
     )
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def fold(events: Iterable[Any]) -> dict[str, Any]:
@@ -206,7 +199,7 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
 
 def _apply(step: dict[str, Any], delta: Mapping[str, Any]) -> None:
     if isinstance(delta.get("signature"), str):
-        step["signature"] = _text(step.get("signature")) + delta["signature"]
+        step["signature"] = as_text(step.get("signature")) + delta["signature"]
     if delta.get("type") == "text" and isinstance(delta.get("text"), str):
         content = step.setdefault("content", [])
         if isinstance(content, list):
@@ -218,7 +211,7 @@ def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
     return Facts(
         dialect="interactions",
         vendor="",
-        model=_text(body.get("model")) or exchange.model or "",
+        model=as_text(body.get("model")) or exchange.model or "",
         store=store if isinstance(store, bool) else None,
         background=body.get("background") is True,
     )

@@ -21,6 +21,7 @@ from otel_sealed.contract import (
 )
 from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, Trait, Turn, Usage
 from otel_sealed.providers.openai_rules import RULES
+from otel_sealed.wire.parse import as_count, as_text
 
 _KNOWN_MODEL = re.compile(r"(^|[./])(gpt-[345]|gpt-6|o[1-9](-|$)|codex|chatgpt|grok)")
 # O13: which models drop reasoning after a prefix change is not published; 6.2 is the one named
@@ -176,8 +177,8 @@ def _answer(body: Any) -> RawAnswer:
     return RawAnswer(
         parts=tuple((str(index), item) for index, item in enumerate(items)),
         path="output",
-        id=_text(body.get("id")),
-        model=_text(body.get("model")),
+        id=as_text(body.get("id")),
+        model=as_text(body.get("model")),
         stop=_stop(body),
         store=body["store"] if isinstance(body.get("store"), bool) else None,
         usage=_usage(body.get("usage")),
@@ -185,7 +186,7 @@ def _answer(body: Any) -> RawAnswer:
         removals_reported=isinstance(body.get("input_transformations"), list),
         error=error or None,
         missing=_missing(body, items),
-        context=_text(reasoning.get("context")) if isinstance(reasoning, dict) else "",
+        context=as_text(reasoning.get("context")) if isinstance(reasoning, dict) else "",
     )
 
 
@@ -203,16 +204,16 @@ def _stop(body: Mapping[str, Any]) -> str:
     details = body.get("incomplete_details")
     if isinstance(details, dict) and isinstance(details.get("reason"), str):
         return str(details["reason"])
-    return _text(body.get("status"))
+    return as_text(body.get("status"))
 
 
 def _removals(entries: Any) -> Iterator[Removal]:
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict):
             yield Removal(
-                reason=_text(entry.get("reason")),
+                reason=as_text(entry.get("reason")),
                 allowed=entry.get("reason") == "turn_boundary",
-                path=_text(entry.get("id")),
+                path=as_text(entry.get("id")),
             )
 
 
@@ -222,19 +223,11 @@ def _usage(usage: Any) -> Usage:
     out = usage.get("output_tokens_details")
     into = usage.get("input_tokens_details")
     return Usage(
-        input_tokens=_count(usage.get("input_tokens")),
-        output_tokens=_count(usage.get("output_tokens")),
-        reasoning_tokens=_count(out.get("reasoning_tokens")) if isinstance(out, dict) else None,
-        cache_read_tokens=_count(into.get("cached_tokens")) if isinstance(into, dict) else None,
+        input_tokens=as_count(usage.get("input_tokens")),
+        output_tokens=as_count(usage.get("output_tokens")),
+        reasoning_tokens=as_count(out.get("reasoning_tokens")) if isinstance(out, dict) else None,
+        cache_read_tokens=as_count(into.get("cached_tokens")) if isinstance(into, dict) else None,
     )
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 _CLOSING = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -271,7 +264,7 @@ def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
     reasoning = body.get("reasoning")
     context = reasoning.get("context") if isinstance(reasoning, dict) else None
     store = body.get("store")
-    model = _text(body.get("model")) or exchange.model or ""
+    model = as_text(body.get("model")) or exchange.model or ""
     default = "all_turns" if _ALL_TURNS.search(model) else "current_turn"
     include = body.get("include")
     asked = isinstance(include, list) and "reasoning.encrypted_content" in include

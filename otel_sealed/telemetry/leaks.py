@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 
 from otel_sealed import vocab
 from otel_sealed.telemetry.scrub import Wire, seen_runs
-from otel_sealed.telemetry.shield import Shield
+from otel_sealed.telemetry.shield import Shield, nobody
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -60,7 +60,7 @@ class Alarm:
         """`tell` hears of every leak once; `on_error` of a fault of ours."""
         self.wire = wire
         self._tell = tell
-        self.on_error = on_error or _nobody
+        self.on_error = on_error or nobody
         self._told: set[tuple[str, str]] = set()
         self._lock = Lock()
 
@@ -177,10 +177,6 @@ def fault(place: str, kind: str) -> None:
     alarm = _shared
     if alarm is not None:
         alarm.on_error(place, kind)
-
-
-def _nobody(_place: str, _kind: str) -> None:
-    """Nothing is instrumented: there is no error metric."""
 
 
 _UNKNOWN: Final = Wire(seen=lambda _: False, digest=lambda _: "")

@@ -32,7 +32,7 @@ from otel_sealed.telemetry import leaks
 from otel_sealed.telemetry.alerts import SPANS, Alert, AlertRoom, listen, log_line, shared
 from otel_sealed.telemetry.events import EventLog
 from otel_sealed.telemetry.known import read
-from otel_sealed.telemetry.shield import Shield
+from otel_sealed.telemetry.shield import Shield, nobody
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -105,7 +105,7 @@ class SealedSpanProcessor(SpanProcessor):
         max_conversations: int = MAX_CONVERSATIONS,
         strict: bool = False,
     ) -> None:
-        self._shield = Shield(on_error or _nobody, strict=strict)
+        self._shield = Shield(on_error or nobody, strict=strict)
         self._given = room
         self._own = room or _own_room(self._shield)
         self._is_alone = False
@@ -164,10 +164,6 @@ class SealedSpanProcessor(SpanProcessor):
 
 
 _living: WeakSet[SealedSpanProcessor] = WeakSet()  # whose locks are freed in a forked child
-
-
-def _nobody(_place: str, _kind: str) -> None:
-    """Without an emitter there is no error metric."""
 
 
 def _own_room(shield: Shield) -> AlertRoom:

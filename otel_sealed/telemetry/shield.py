@@ -40,3 +40,7 @@ class Shield:
         except Exception as error:  # noqa: BLE001 - the error metric itself failed
             with suppress(Exception):
                 _LOG.warning("could not count %s in %s: %s", kind, place, type(error).__name__)
+
+
+def nobody(_place: str, _kind: str) -> None:
+    """The `on_error` of those without an emitter: there is no error metric to count into."""

@@ -43,6 +43,16 @@ def as_json(body: Any) -> Any:
         raise Unread("json") from None
 
 
+def as_text(value: object) -> str:
+    """A text of a body, empty for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def as_count(value: object) -> int | None:
+    """A count of a body (tokens), None for anything else: `true` is an int in Python alone."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def as_payloads(events: Any) -> tuple[list[Any], int]:
     """(JSON payloads in order, number of unreadable ones) of parsed events or raw SSE bytes.
 

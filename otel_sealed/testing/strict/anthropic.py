@@ -18,9 +18,9 @@ from .records import (
     Request,
     Settings,
     decode,
-    encode,
     objects,
     stream,
+    tokens,
     whole,
 )
 from .script import Stage, arguments, stage
@@ -119,7 +119,7 @@ class Anthropic:
         if body is None:
             return self._refusal(400, "The request body is not valid JSON")
         if request.path == "/v1/messages/count_tokens":
-            return whole({"input_tokens": _tokens(body)})
+            return whole({"input_tokens": tokens(body)})
         if request.path != "/v1/messages":
             return self._refusal(404, "Not Found")
         for name in ("model", "max_tokens", "messages"):
@@ -285,18 +285,14 @@ def _stage(turn: _Turn) -> Stage:
 
 
 def _usage(turn: _Turn, content: list[Obj]) -> Obj:
-    read = _tokens(turn.messages[:-1]) if len(turn.messages) > 1 else 0
-    thought = _tokens([b for b in content if b["type"] in checks.SEALED])
+    read = tokens(turn.messages[:-1]) if len(turn.messages) > 1 else 0
+    thought = tokens([b for b in content if b["type"] in checks.SEALED])
     return {
-        "input_tokens": _tokens(turn.messages[-1:]),
+        "input_tokens": tokens(turn.messages[-1:]),
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": read,
         "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-        "output_tokens": _tokens(content),
+        "output_tokens": tokens(content),
         "output_tokens_details": {"thinking_tokens": thought},
         "service_tier": "standard",
     }
-
-
-def _tokens(value: Any) -> int:
-    return 1 + len(encode(value)) // 4

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import gemini_checks as checks
 from . import sse
-from .records import Obj, Reply, Request, Settings, decode, encode, objects, stream, whole
+from .records import Obj, Reply, Request, Settings, decode, objects, stream, tokens, whole
 from .script import Stage, arguments, stage
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Gemini:
             return _refusal(400, "Invalid JSON payload received.")
         method = path["method"]
         if method == "countTokens":
-            return whole({"totalTokens": _tokens(body)})
+            return whole({"totalTokens": tokens(body)})
         if method not in ("generateContent", "streamGenerateContent"):
             return _refusal(404, "Not Found")
         call = _Call(
@@ -196,10 +196,10 @@ def _stage(call: _Call, tools: list[Obj]) -> Stage:
 
 
 def _usage(contents: list[Obj], told: list[Obj]) -> Obj:
-    into, out, thought = _tokens(contents), _tokens(told), 40 + 7 * len(told)
+    into, out, thought = tokens(contents), tokens(told), 40 + 7 * len(told)
     return {
         "promptTokenCount": into,
-        "cachedContentTokenCount": _tokens(contents[:-1]) if len(contents) > 1 else 0,
+        "cachedContentTokenCount": tokens(contents[:-1]) if len(contents) > 1 else 0,
         "candidatesTokenCount": out,
         "thoughtsTokenCount": thought,
         "totalTokenCount": into + out + thought,
@@ -214,7 +214,3 @@ def _error_body(status: int, message: str) -> Obj:
 
 def _refusal(status: int, message: str) -> Reply:
     return whole(_error_body(status, message), status)
-
-
-def _tokens(value: Any) -> int:
-    return 1 + len(encode(value)) // 4

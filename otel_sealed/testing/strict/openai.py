@@ -21,9 +21,9 @@ from .records import (
     Request,
     Settings,
     decode,
-    encode,
     objects,
     stream,
+    tokens,
     whole,
 )
 from .script import Stage, arguments, stage
@@ -318,9 +318,9 @@ def _stage(history: list[Obj], tool: Obj | None) -> Stage:
 
 
 def _usage(history: list[Obj], output: list[Obj]) -> Obj:
-    into, out = _tokens(history), _tokens(output)
-    cached = _tokens(history[:-1]) if len(history) > 1 else 0
-    thought = _tokens([x for x in output if x["type"] == "reasoning"])
+    into, out = tokens(history), tokens(output)
+    cached = tokens(history[:-1]) if len(history) > 1 else 0
+    thought = tokens([x for x in output if x["type"] == "reasoning"])
     return {
         "input_tokens": into,
         "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
@@ -328,7 +328,3 @@ def _usage(history: list[Obj], output: list[Obj]) -> Obj:
         "output_tokens_details": {"reasoning_tokens": thought},
         "total_tokens": into + out,
     }
-
-
-def _tokens(value: Any) -> int:
-    return 1 + len(encode(value)) // 4

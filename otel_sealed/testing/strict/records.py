@@ -148,6 +148,11 @@ def encode(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode()
 
 
+def tokens(value: Any) -> int:
+    """How many tokens a value counts as here: one for four bytes of its JSON."""
+    return 1 + len(encode(value)) // 4
+
+
 def decode(body: bytes) -> Obj | None:
     """Read a request body; None where it is no JSON object."""
     try:
