@@ -379,7 +379,8 @@ def files_of_the_tree(folder: Path) -> Iterator[Path]:
     """Every file somebody wrote: no repository data, virtual environment, cache or build."""
     for path in sorted(folder.iterdir()):
         if not path.is_dir():
-            yield path
+            if path.name != ".git":  # a file in a linked worktree of git
+                yield path
         elif not (
             CACHES.fullmatch(path.name)
             or (path.name.startswith(".") and path.name not in {".ci", ".github"})
