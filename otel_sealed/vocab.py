@@ -167,12 +167,19 @@ MAX_SERIES: Final = 500
 NOTHING_SEALED: Final = "none"
 """Value of `otel_sealed.verdict` on `otel_sealed.calls` alone: the call had nothing sealed."""
 FOLDED: Final = "_OTHER"
+UNSAID: Final = "none"
+"""Value of a cause or locus on `otel_sealed.violations.causes` where nothing is known of it."""
 
 ACTIVE: Final = "active"
 KILLED: Final = "killed"
 RESTING: Final = "resting"
 STATES: Final = (ACTIVE, KILLED, RESTING)
 """Calls are observed; let through because of the kill file; because of too many faults of ours."""
+
+ATTACHED: Final = "attached"
+MISSING: Final = "missing"
+SEAM_STATES: Final = (ATTACHED, MISSING)
+"""Seams that are wrapped; seams that an imported SDK turned out not to have."""
 
 _HITS: Final = ("hit", "miss")
 _VERDICTS: Final = (*Verdict, NOTHING_SEALED)
@@ -292,11 +299,11 @@ ARTIFACT = _define("otel_sealed.artifact", "string", "Artifact name: `dialect.ca
 FATE = _define("otel_sealed.fate", "string", "What happened to the artifact.", Fate)
 RULE = _define("otel_sealed.rule", "string", "Id of the rule behind the verdict.")
 DISPUTED = _define("otel_sealed.disputed", "boolean", "Set if the rule's source is disputed.")
-CAUSE = _define("otel_sealed.cause", "string", "How the value changed.", Cause)
+CAUSE = _define("otel_sealed.cause", "string", "How the value changed.", (*Cause, UNSAID))
 DIAGNOSIS = _define(
     "otel_sealed.diagnosis", "string", "How it changed in words, from lengths and keyed windows."
 )
-LOCUS = _define("otel_sealed.locus", "string", "Where the change happened.", Locus)
+LOCUS = _define("otel_sealed.locus", "string", "Where the change happened.", (*Locus, UNSAID))
 CONFIDENCE = _define("otel_sealed.confidence", "string", "How sure that is.", Confidence)
 RECEIVED_POSITION = _define(
     "otel_sealed.received.position", "string", "Place of the artifact where it came in."
@@ -323,6 +330,12 @@ STATE = _define(
     "string",
     "Whether calls are observed, or let through by the kill file or after too many faults.",
     STATES,
+)
+SEAM_STATE = _define(
+    "otel_sealed.seam.state",
+    "string",
+    "Whether a method of an SDK is wrapped, or was not found where it should be.",
+    SEAM_STATES,
 )
 LEAK_SCOPE = _define(
     "otel_sealed.leak.scope", "string", "Instrumentation scope of the span that holds the value."
@@ -382,6 +395,27 @@ CHECKS = Metric(
     "Artifacts checked.",
     (ARTIFACT, FATE, VERDICT, *_WHO),
 )
+CAUSES = Metric(
+    "otel_sealed.violations.causes",
+    "counter",
+    "{violation}",
+    "Findings that degrade or break and are no known losses, by rule, cause and locus.",
+    (RULE, CAUSE, LOCUS, PROVIDER),
+)
+EXPECTED = Metric(
+    "otel_sealed.artifact.expected",
+    "counter",
+    "{artifact}",
+    "Sealed values that had to be in a request; those whose absence no rule minds are left out.",
+    _WHO,
+)
+RETURNED = Metric(
+    "otel_sealed.artifact.returned",
+    "counter",
+    "{artifact}",
+    "Of those, the ones for which a value was in the request. Over expected: what came back.",
+    _WHO,
+)
 SIZE = Metric(
     "otel_sealed.artifact.size",
     "histogram",
@@ -391,6 +425,13 @@ SIZE = Metric(
     _SIZES,
 )
 CALLS = Metric("otel_sealed.calls", "counter", "{call}", "Calls judged.", (VERDICT, *_WHO))
+OUTCOMES = Metric(
+    "otel_sealed.outcomes",
+    "counter",
+    "{call}",
+    "Calls judged: our verdict beside the provider's, how earlier state was carried, and where to.",
+    (VERDICT, PROVIDER_VERDICT, CARRY, PROVIDER, SERVER_ADDRESS),
+)
 REJECTIONS = Metric(
     "otel_sealed.rejections",
     "counter",
@@ -407,6 +448,20 @@ LOOKUPS = Metric(
 )
 ENTRIES = Metric(
     "otel_sealed.ledger.entries", "updowncounter", "{entry}", "Turns the ledger remembers.", ()
+)
+EVICTIONS = Metric(
+    "otel_sealed.ledger.evictions",
+    "counter",
+    "{turn}",
+    "Turns the ledger forgot to stay within its bound.",
+    (),
+)
+SEAMS = Metric(
+    "otel_sealed.seams",
+    "updowncounter",
+    "{seam}",
+    "Methods of the SDKs: those that are wrapped, and those that were not found.",
+    (SEAM_STATE,),
 )
 DURATION = Metric(
     "otel_sealed.check.duration",
@@ -439,7 +494,9 @@ PROCESS_STATE = Metric(
 )
 _VIOLATION_METRICS = (VIOLATIONS, KNOWN_VIOLATIONS)
 _CALL_METRICS = (CHECKS, SIZE, CALLS, REJECTIONS, LOOKUPS, ENTRIES, DURATION)
-METRICS: Final = (*_VIOLATION_METRICS, *_CALL_METRICS, INTERNAL_ERRORS, LEAKS, PROCESS_STATE)
+_ANSWER_METRICS = (CAUSES, EXPECTED, RETURNED, OUTCOMES)
+_HEALTH_METRICS = (INTERNAL_ERRORS, LEAKS, PROCESS_STATE, EVICTIONS, SEAMS)
+METRICS: Final = (*_VIOLATION_METRICS, *_CALL_METRICS, *_ANSWER_METRICS, *_HEALTH_METRICS)
 
 # ------------------------------------------------------------------------------------- events
 

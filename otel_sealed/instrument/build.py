@@ -137,6 +137,7 @@ def _made(where: Providers, chosen: Settings, tracker: Observes | None) -> tuple
         ledger_entries=(lambda: len(ledger)) if hasattr(ledger, "__len__") else None,
         strict=guard.STRICT,
     )
+    emitter.evicted = lambda: int(getattr(ledger, "evicted", 0))
     made = Runtime(
         tracker=core,
         emitter=emitter,

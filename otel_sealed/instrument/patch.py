@@ -214,6 +214,7 @@ def instrument(
 def _enter(handle: Handle) -> None:
     guard.on_error(handle.runtime.emitter.internal_error)
     handle.runtime.emitter.on_collect(handle.mend)
+    handle.runtime.emitter.on_seams(lambda: (len(handle._patches), len(handle._missing)))
     finalizing.watch()
     forked.watch()
     atexit.register(_finish, handle.runtime)

@@ -53,6 +53,9 @@ class Emits(Protocol):
     def on_collect(self, work: Callable[[], object]) -> None:
         """Do `work` whenever metrics are collected, in whatever thread does that."""
 
+    def on_seams(self, count: Callable[[], tuple[int, int]]) -> None:
+        """Ask `count` at each collection how many seams are wrapped, and how many are missing."""
+
 
 class Sent(Protocol):
     """The last attempt of a request, read only once the call is over."""

@@ -23,7 +23,7 @@ from otel_sealed.telemetry.events import EventLog
 from otel_sealed.telemetry.fit import fit, limit_of
 from otel_sealed.telemetry.known import read
 from otel_sealed.telemetry.leaks import leak_line
-from otel_sealed.telemetry.metrics import Metrics
+from otel_sealed.telemetry.metrics import Gauges, Metrics
 from otel_sealed.telemetry.noise import Noise
 from otel_sealed.telemetry.processor import SealedSpanProcessor, service_of
 from otel_sealed.telemetry.settings import key_id_of
@@ -114,11 +114,17 @@ class Emitter:
         self.tracer: Tracer = trace.get_tracer(vocab.SCOPE, version, providers.tracer)
         self.watch: Watch = _Idle()
         self._collected: Callable[[], object] = lambda: None
+        self._seams: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self.evicted: Callable[[], int] = lambda: 0
         self._metrics = Metrics(
             providers.meter,
             version=version,
-            entries=ledger_entries,
-            state=self._state,
+            gauges=Gauges(
+                entries=ledger_entries,
+                evicted=self._evicted,
+                state=self._state,
+                seams=self._count_seams,
+            ),
         )
         self._shield = Shield(self._fault, strict=strict)
         self._events = EventLog(
@@ -155,6 +161,16 @@ class Emitter:
     def on_collect(self, work: Callable[[], object]) -> None:
         """Do `work` whenever metrics are collected: a safe point off the way of every call."""
         self._collected = work
+
+    def on_seams(self, count: Callable[[], tuple[int, int]]) -> None:
+        """Ask `count` at each collection how many seams are wrapped, and how many are missing."""
+        self._seams = count
+
+    def _count_seams(self) -> tuple[int, int]:
+        return self._seams()
+
+    def _evicted(self) -> int:
+        return self.evicted()
 
     def _state(self) -> str:
         self._shield.run("emit.collect", self._collected)

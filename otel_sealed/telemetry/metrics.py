@@ -8,6 +8,7 @@ instrumented, and again at its first call, for the case that the meter provider 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -24,13 +25,16 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.metrics import CallbackOptions, Histogram, Meter, MeterProvider
 
-    from otel_sealed.model import Report
+    from otel_sealed.model import Finding, Report
 
 Labels: TypeAlias = "Mapping[str, str]"
 VIOLATING: Final = tuple(verdict for verdict in Verdict if verdict.violates)
 LEAK_PLACES: Final = ("span", "log")
 _CLOSED: Final = 140
 """More than the series of all metrics whose labels are closed lists (violations, lookups, …)."""
+_HOSTS: Final = 16
+"""Hosts told apart by a process: gateways and endpoints are few, and a host for each customer
+must not use up the series."""
 _RESERVE: Final = 100
 """Series kept for folded names, so that the bound holds with every real name used up."""
 
@@ -75,6 +79,23 @@ class Series:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """What is read at each collection instead of being counted.
+
+    Attributes:
+        entries: How many turns the ledger holds; None where nobody knows.
+        evicted: How many it has forgotten to stay within its bound.
+        state: Whether calls are observed, as `vocab.STATES` has it.
+        seams: How many methods of SDKs are wrapped, and how many were not found.
+    """
+
+    entries: Callable[[], int] | None = None
+    evicted: Callable[[], int] = lambda: 0
+    state: Callable[[], str] = lambda: vocab.ACTIVE
+    seams: Callable[[], tuple[int, int]] = lambda: (0, 0)
+
+
 class Metrics:
     """All instruments of one process."""
 
@@ -83,22 +104,25 @@ class Metrics:
         meter_provider: MeterProvider | None = None,
         *,
         version: str = "",
-        entries: Callable[[], int] | None = None,
-        state: Callable[[], str] = lambda: vocab.ACTIVE,
+        gauges: Gauges | None = None,
     ) -> None:
-        """`entries` tells how many turns the ledger holds, `state` whether calls are observed."""
+        """`gauges`: what is asked for at each collection."""
+        read = gauges or Gauges()
         meter = metrics.get_meter(vocab.SCOPE, version, meter_provider)
         self._counters = {
             metric.name: meter.create_counter(metric.name, metric.unit, metric.brief)
             for metric in vocab.METRICS
-            if metric.instrument == "counter"
+            if metric.instrument == "counter" and metric is not vocab.EVICTIONS
         }
         self._size = _histogram(meter, vocab.SIZE)
         self._duration = _histogram(meter, vocab.DURATION)
-        if entries is not None:
+        if (entries := read.entries) is not None:
             _observe(meter, vocab.ENTRIES, lambda: [Observation(entries())])
-        _observe(meter, vocab.PROCESS_STATE, lambda: _states(state()))
+        _observe(meter, vocab.EVICTIONS, lambda: [Observation(read.evicted())])
+        _observe(meter, vocab.PROCESS_STATE, lambda: _states(read.state()))
+        _observe(meter, vocab.SEAMS, lambda: _seams(*read.seams()))
         self._series = Series()
+        self._hosts: set[str] = set()
         self._primed: set[str] = set()
         self._lock = Lock()
 
@@ -140,10 +164,32 @@ class Metrics:
         if report.rejection is not None:
             labels = {vocab.REJECTION_CLASS: report.rejection.value, **who}
             self._add(vocab.REJECTIONS, labels, 1, context)
+        self._outcome(report, verdict, provider, context)
         self._findings(report, who, context)
         self._violations(report, provider, context, known or [False] * len(report.findings))
         self._lookups(report, provider)
         self._duration.record(check_s, {vocab.PROVIDER: provider}, context)
+
+    def _outcome(
+        self, report: Report, verdict: str, provider: str, context: Context | None
+    ) -> None:
+        labels = {
+            vocab.VERDICT: verdict,
+            vocab.PROVIDER_VERDICT: report.provider_verdict.value,
+            vocab.CARRY: report.carry.value,
+            vocab.PROVIDER: provider,
+            vocab.SERVER_ADDRESS: self._host(report.facts.host),
+        }
+        self._add(vocab.OUTCOMES, labels, 1, context)
+
+    def _host(self, host: str) -> str:
+        """The host as a label: the first few of a process by name, the others together."""
+        name = vocab.host_name(host)
+        with self._lock:
+            if name and (name in self._hosts or len(self._hosts) < _HOSTS):
+                self._hosts.add(name)
+                return name
+        return vocab.FOLDED
 
     def _findings(self, report: Report, who: Labels, context: Context | None) -> None:
         checks = Counter((f.artifact, f.fate, f.verdict) for f in report.findings)
@@ -157,6 +203,9 @@ class Metrics:
                 **who,
             }
             self._add(vocab.CHECKS, labels, count, context)
+        if due := _due(report):
+            self._add(vocab.EXPECTED, who, due, context)
+            self._add(vocab.RETURNED, who, min(report.returned, due), context)
         for receipt in report.received:
             labels = {vocab.ARTIFACT: vocab.word(receipt.artifact), **who}
             admitted = self._series.admit(vocab.SIZE.name, labels)
@@ -165,12 +214,24 @@ class Metrics:
     def _violations(
         self, report: Report, provider: str, context: Context | None, known: Sequence[bool]
     ) -> None:
-        pairs = zip(report.findings, known, strict=True)
+        pairs = list(zip(report.findings, known, strict=True))
         counts = Counter((f.verdict, accepted) for f, accepted in pairs if f.verdict.violates)
         for (verdict, accepted), count in counts.items():
             metric = vocab.KNOWN_VIOLATIONS if accepted else vocab.VIOLATIONS
             labels = {vocab.PROVIDER: provider, vocab.VERDICT: verdict.value}
             self._counters[metric.name].add(count, labels, context)
+        news = [f for f, accepted in pairs if f.verdict.violates and not accepted]
+        self._causes(news, provider, context)
+
+    def _causes(self, findings: Iterable[Finding], provider: str, context: Context | None) -> None:
+        for (rule, cause, locus), count in Counter(map(_why, findings)).items():
+            labels = {
+                vocab.RULE: rule,
+                vocab.CAUSE: cause,
+                vocab.LOCUS: locus,
+                vocab.PROVIDER: provider,
+            }
+            self._add(vocab.CAUSES, labels, count, context)
 
     def _lookups(self, report: Report, provider: str) -> None:
         for result, count in (("hit", report.lookups_hit), ("miss", report.lookups_missed)):
@@ -194,6 +255,31 @@ class Metrics:
         self._add(vocab.LEAKS, {vocab.PLACE: vocab.word(place)}, count, None)
 
 
+def _due(report: Report) -> int:
+    """Sealed values that had to be in the request: an absence that no rule minds was not due."""
+    excused = (
+        f.received and not f.digest_out and not f.verdict.violates and vocab.is_seal(f.artifact)
+        for f in report.findings
+    )
+    return report.expected - sum(map(bool, excused))
+
+
+def _why(finding: Finding) -> tuple[str, str, str]:
+    """Rule, cause and locus of a finding as labels."""
+    return (
+        vocab.rule_id(finding.rule) or vocab.UNSAID,
+        finding.cause.value if finding.cause else vocab.UNSAID,
+        finding.locus.value if finding.locus else vocab.UNSAID,
+    )
+
+
+def _seams(attached: int, missing: int) -> list[Observation]:
+    return [
+        Observation(attached, {vocab.SEAM_STATE: vocab.ATTACHED}),
+        Observation(missing, {vocab.SEAM_STATE: vocab.MISSING}),
+    ]
+
+
 def _states(now: str) -> list[Observation]:
     return [Observation(int(state == now), {vocab.STATE: state}) for state in vocab.STATES]
 
@@ -204,7 +290,12 @@ def _observe(
     def read(_: CallbackOptions) -> Iterable[Observation]:
         return values()
 
-    meter.create_observable_up_down_counter(metric.name, [read], metric.unit, metric.brief)
+    create = (
+        meter.create_observable_counter
+        if metric.instrument == "counter"
+        else meter.create_observable_up_down_counter
+    )
+    create(metric.name, [read], metric.unit, metric.brief)
 
 
 def _histogram(meter: Meter, metric: vocab.Metric) -> Histogram:

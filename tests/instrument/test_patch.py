@@ -174,6 +174,25 @@ def test_another_restores_ours(tracker: Recorder, spans: Spans, wire: Wire) -> N
         del anthropic.Anthropic.request
 
 
+def test_seams_are_counted_by_state_at_each_collection(
+    monkeypatch: pytest.MonkeyPatch, tracker: Recorder
+) -> None:
+    monkeypatch.delattr(genai._api_client.BaseApiClient, "request_streamed")
+    reader = InMemoryMetricReader()
+    handle = instrument("google", tracker=tracker, meter_provider=MeterProvider([reader]))
+    data = reader.get_metrics_data()
+    assert data is not None
+    (seams,) = (
+        metric
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        if metric.name == "otel_sealed.seams"
+    )
+    assert {
+        (point.attributes or {})["otel_sealed.seam.state"]: getattr(point, "value", None)
+        for point in seams.data.data_points
+    } == {"attached": len(handle.attached), "missing": 1}
+
+
 def test_missing_seam(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

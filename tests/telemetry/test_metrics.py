@@ -5,7 +5,16 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from otel_sealed import vocab
-from otel_sealed.model import Facts, Fate, Receipt, Rejection, Verdict
+from otel_sealed.model import (
+    Cause,
+    Facts,
+    Fate,
+    Locus,
+    ProviderVerdict,
+    Receipt,
+    Rejection,
+    Verdict,
+)
 from otel_sealed.telemetry.metrics import Metrics, Series
 from otel_sealed.telemetry.names import base_model, provider_name
 from tests.telemetry.builders import SEAL, TEXT, Bench, digest, finding, received, report
@@ -92,6 +101,79 @@ def test_ledger_and_duration_are_told() -> None:
     (duration,) = bench.points("otel_sealed.check.duration")
     assert duration.sum == pytest.approx(0.002)
     assert duration.explicit_bounds == vocab.DURATION.boundaries
+
+
+def test_calls_show_the_two_verdicts_the_carry_and_the_host() -> None:
+    bench = Bench()
+    facts = Facts(
+        dialect="anthropic", vendor="anthropic", model="claude-opus-5", host="API.anthropic.com:443"
+    )
+    bench.call(report(facts=facts))
+    bench.call(
+        report(finding(), facts=facts, provider_verdict=ProviderVerdict.REJECTED),
+    )
+    assert bench.sums("otel_sealed.outcomes") == {
+        ("anthropic", "none", "accepted", "none", "api.anthropic.com"): 1,
+        ("anthropic", "replayed", "rejected", "ok", "api.anthropic.com"): 1,
+    }
+
+
+def test_hosts_beyond_the_first_sixteen_are_one_series() -> None:
+    bench = Bench()
+    for number in range(40):
+        facts = Facts(dialect="openai", vendor="openai", model="gpt-5", host=f"t{number}.example")
+        bench.call(report(facts=facts))
+    hosts = {key[-1]: value for key, value in bench.sums("otel_sealed.outcomes").items()}
+    assert len(hosts) == 17
+    assert hosts["_OTHER"] == 24
+
+
+def test_what_had_to_come_back_and_what_did_are_counted() -> None:
+    bench = Bench()
+    bench.call(
+        report(
+            finding(),
+            finding(Fate.MODIFIED, Verdict.BREAKS),
+            finding(Fate.DROPPED, Verdict.DEGRADES),
+            finding(Fate.DROPPED, Verdict.ALLOWED),
+            finding(Fate.SERVER_HELD, digest_out=b"", returned=None),
+            expected=5,
+            returned=2,
+        )
+    )
+    assert bench.sums("otel_sealed.artifact.expected") == {("anthropic", "claude-opus-5"): 3}
+    assert bench.sums("otel_sealed.artifact.returned") == {("anthropic", "claude-opus-5"): 2}
+
+
+def test_violations_are_counted_by_rule_cause_and_locus_unless_they_are_known_losses() -> None:
+    bench = Bench()
+    bench.call(
+        report(
+            finding(
+                Fate.MODIFIED,
+                Verdict.BREAKS,
+                rule="A9",
+                cause=Cause.CUT_END,
+                locus=Locus.PROCESS,
+            ),
+            finding(Fate.DROPPED, Verdict.DEGRADES),
+            finding(Fate.DROPPED, Verdict.ALLOWED, rule="A3"),
+        )
+    )
+    assert bench.sums("otel_sealed.violations.causes") == {
+        ("anthropic", "cut_end", "process", "A9"): 1,
+        ("anthropic", "none", "none", "none"): 1,
+    }
+
+
+def test_evictions_and_seams_are_asked_for_at_each_collection() -> None:
+    bench = Bench()
+    assert bench.sums("otel_sealed.ledger.evictions") == {(): 0}
+    assert bench.sums("otel_sealed.seams") == {("attached",): 0, ("missing",): 0}
+    bench.emitter.evicted = lambda: 5
+    bench.emitter.on_seams(lambda: (12, 1))
+    assert bench.sums("otel_sealed.ledger.evictions") == {(): 5}
+    assert bench.sums("otel_sealed.seams") == {("attached",): 12, ("missing",): 1}
 
 
 def test_internal_errors_and_leaks_are_counted() -> None:
