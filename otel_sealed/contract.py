@@ -231,6 +231,31 @@ def undecidable(id_: str, says: str, why: str, source: str) -> Rule:
     return Rule(id=id_, says=says, undecidable=why, source=source)
 
 
+class Reads(StrEnum):
+    """What becomes of a block sent to another model than the one that sealed it."""
+
+    READ = "read"
+    DROPPED = "dropped"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two kinds of models and what the reader makes of blocks that the producer sealed.
+
+    `producer` and `reader` are regular expressions, searched in the names of the models; an empty
+    `platform` is any. `source` says where it comes from, as that of a rule does.
+    """
+
+    vendor: str
+    producer: str
+    reader: str
+    reads: Reads
+    source: str
+    platform: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """A provider file: all that the core knows of one wire dialect.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from otel_sealed.contract import Dialect, Place, Rule
+from otel_sealed.contract import Dialect, Place, Reads, Rule
 from otel_sealed.model import (
     Cause,
     Facts,
@@ -24,7 +24,7 @@ from otel_sealed.model import (
     Turn,
     Verdict,
 )
-from otel_sealed.providers.families import Reads, reads
+from otel_sealed.providers.families import Families, same
 
 OWN_RULES: tuple[Rule, ...] = (
     Rule(
@@ -77,7 +77,9 @@ OWN_RULES: tuple[Rule, ...] = (
 _X1, _X2 = OWN_RULES[:2]
 
 
-def circumstances(place: Place, finding: Finding, dialect: Dialect) -> frozenset[Trait]:
+def circumstances(
+    place: Place, finding: Finding, dialect: Dialect, families: Families
+) -> frozenset[Trait]:
     """The traits every dialect shares, joined with the dialect's own."""
     found = set(dialect.traits(place))
     turn, block, facts = place.turn, place.block, place.facts
@@ -90,7 +92,7 @@ def circumstances(place: Place, finding: Finding, dialect: Dialect) -> frozenset
             found.add(Trait.FOREIGN_TURN)
         if not turn.complete:
             found.add(Trait.TRUNCATED)
-        found |= _reader(turn, facts)
+        found |= _reader(turn, facts, families)
     if block is None or not block.sealed:
         found.add(Trait.NEVER_HELD)
     if block is not None and block.kind is Kind.TEXT and not block.payload_chars:
@@ -102,18 +104,17 @@ def circumstances(place: Place, finding: Finding, dialect: Dialect) -> frozenset
     return frozenset(found | _of_finding(place, finding))
 
 
-def _reader(turn: Turn, facts: Facts) -> set[Trait]:
+def _reader(turn: Turn, facts: Facts, families: Families) -> set[Trait]:
     """What the model asked for makes of blocks that another model sealed."""
     if turn.vendor != facts.vendor or not turn.model or not facts.model:
         return set()
     found = set()
-    known = reads(facts.vendor, facts.platform, turn.model, facts.model)
+    known = families.reads(facts.vendor, facts.platform, turn.model, facts.model)
     if known is Reads.DROPPED:
         found.add(Trait.UNREADABLE_MODEL)
     if known is Reads.REFUSED:
         found.add(Trait.REFUSED_MODEL)
-    other = reads("", "", turn.model, facts.model) is not Reads.READ
-    if other and not _projectable(turn):
+    if not same(turn.model, facts.model) and not _projectable(turn):
         found.add(Trait.NOT_PROJECTABLE)
     return found
 

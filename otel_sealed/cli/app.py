@@ -52,6 +52,14 @@ def demo(*, as_json: _Json = False) -> None:
 def verify(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Exchange transcripts.")],
     *,
+    families: Annotated[
+        str,
+        typer.Option(
+            envvar="OTEL_SEALED_FAMILIES",
+            metavar="FILE",
+            help="TOML file of models that read what others sealed.",
+        ),
+    ] = "",
     as_json: _Json = False,
 ) -> None:
     """Judge recorded exchanges: did every sealed value come back as it was received?
@@ -60,7 +68,7 @@ def verify(
     """
     from otel_sealed.cli import verify as door
 
-    raise typer.Exit(door.run(files, as_json=as_json))
+    raise typer.Exit(door.run(files, families=families, as_json=as_json))
 
 
 @app.command()

@@ -21,7 +21,8 @@ from otel_sealed.cli.show import console, json_line
 from otel_sealed.instrument import dry
 from otel_sealed.instrument.build import version_of
 from otel_sealed.instrument.limits import NOT_COVERED, TESTED, Sdk
-from otel_sealed.telemetry import known
+from otel_sealed.telemetry import families, known
+from otel_sealed.telemetry.entries import Form
 from otel_sealed.telemetry.settings import PREFIX, Settings, key_id_of, read, switched_off_by, takes
 from otel_sealed.vocab import SCOPE
 
@@ -78,6 +79,7 @@ def examine(
     yield from _exporters(environ, settings)
     yield from _memory(settings)
     yield from _accepted(settings, today())
+    yield from _families(settings)
     yield _rules(today())
     yield Line(
         "recorded",
@@ -207,21 +209,27 @@ def _memory(settings: Settings) -> Iterator[Line]:
 def _accepted(settings: Settings, today: date) -> Iterator[Line]:
     if not settings.known:
         return
-    try:
-        losses, complaints = known.parse(Path(settings.known).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "no UTF-8 text"
-        yield Line("known losses", "mend", f"{settings.known}: {reason}")
-        return
-    for complaint in complaints:
-        yield Line("known losses", "mend", f"{settings.known}: {complaint}")
+    yield from _complaints("known losses", known.FORM, settings.known)
+    losses = [known.loss(entry) for entry in known.FORM.look(settings.known)[0]]
     expired = sum(loss.expires < today for loss in losses)
     if expired:
         yield Line(
             "known losses", "mend", f"{expired} of {len(losses)} entries expired: they alert"
         )
-    else:
+    elif losses:
         yield Line("known losses", "ok", f"{len(losses)} entries, none expired")
+
+
+def _families(settings: Settings) -> Iterator[Line]:
+    if settings.families:
+        yield from _complaints("model families", families.FORM, settings.families)
+        if rows := families.FORM.look(settings.families)[0]:
+            yield Line("model families", "ok", f"{len(rows)} entries before the built-in table")
+
+
+def _complaints(about: str, form: Form, path: str) -> Iterator[Line]:
+    for complaint in form.look(path)[1]:
+        yield Line(about, "mend", f"{path}: {complaint}")
 
 
 def _rules(today: date) -> Line:

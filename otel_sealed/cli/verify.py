@@ -24,10 +24,12 @@ from otel_sealed.cli.show import (
     ticker,
     verdict,
 )
+from otel_sealed.contract import Pair
 from otel_sealed.errors import SealedError
 from otel_sealed.model import Fate, Finding, ProviderVerdict, Rejection, Report
 from otel_sealed.providers import dialects
 from otel_sealed.rulebook import reason
+from otel_sealed.telemetry.families import FORM, pair
 from otel_sealed.tracker import Tracker
 from otel_sealed.transcript import read
 
@@ -63,15 +65,23 @@ class Row:
         }
 
 
-def run(files: list[str], *, as_json: bool) -> int:
-    """Judge files and print the rows; the exit status says what they showed."""
+def run(files: list[str], *, families: str = "", as_json: bool) -> int:
+    """Judge files and print the rows; the exit status says what they showed.
+
+    `families` names a file of models that read what others sealed; one that is not usable in whole
+    ends the run, since its verdicts would not be those that were asked for.
+    """
+    try:
+        pairs = _pairs(families)
+    except SealedError as unusable:
+        return complain(unusable.line())
     worst = OK
     for file in files:
         rows: list[Row] = []
         error = None
         try:
             with ticker(printing=as_json) as ticks:
-                for row in _rows(file, ticks):
+                for row in _rows(file, pairs, ticks):
                     worst = max(worst, VIOLATED if row.finding.verdict.violates else OK)
                     if as_json:
                         json_line(row.as_json())
@@ -86,9 +96,18 @@ def run(files: list[str], *, as_json: bool) -> int:
     return worst
 
 
-def _rows(file: str, ticks: Ticker) -> Iterator[Row]:
+def _pairs(path: str) -> tuple[Pair, ...]:
+    if not path:
+        return ()
+    entries, complaints = FORM.look(path)
+    if complaints:
+        raise SealedError(complaints[0], where=path)
+    return tuple(pair(entry) for entry in entries)
+
+
+def _rows(file: str, families: tuple[Pair, ...], ticks: Ticker) -> Iterator[Row]:
     """The rows of a file, as far as it is usable."""
-    tracker = Tracker(secrets.token_bytes(32), settles=False)
+    tracker = Tracker(secrets.token_bytes(32), settles=False, families=families)
     for exchange in read(file):
         line = exchange.number or 0
         ticks.say(f"{file}, line {line + 1}")

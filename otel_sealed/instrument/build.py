@@ -117,12 +117,15 @@ def _after_calls(watcher: state.Watcher) -> Any:
 def _made(where: Providers, chosen: Settings, tracker: Observes | None) -> tuple[Runtime, Emitter]:
     from otel_sealed import rulebook
     from otel_sealed.digest import Digest
+    from otel_sealed.telemetry import families
     from otel_sealed.telemetry.emit import About, Emitter
     from otel_sealed.tracker import Tracker
 
     given = getattr(tracker, "key", None)
     key = given or chosen.key() or secrets.token_bytes(32)
-    core = Tracker(key, max_turns=chosen.max_turns) if tracker is None else tracker
+    core = tracker or Tracker(
+        key, max_turns=chosen.max_turns, families=families.read(chosen.families)
+    )
     ledger: Any = getattr(core, "ledger", None)
     digest = getattr(core, "digest", None)
     emitter = Emitter(

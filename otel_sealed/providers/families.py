@@ -1,36 +1,16 @@
 """Which model reads what another one sealed, by platform: a small table with sources.
 
 What no row names is unknown and accuses nobody: the provider reports it where it matters. Rows are
-tried from top to bottom. Contract §6; checked 2026-11-29.
+tried from top to bottom. An owner's reviewed rows (`OTEL_SEALED_FAMILIES`) are tried before these:
+they were looked at later, and for models this table may not know. Contract §6; checked 2026-11-29.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class Reads(StrEnum):
-    """What becomes of a block sent to another model than the one that sealed it."""
-
-    READ = "read"
-    DROPPED = "dropped"
-    REFUSED = "refused"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A row: regular expressions of producer and reader, an optional platform, what happens."""
-
-    vendor: str
-    producer: str
-    reader: str
-    reads: Reads
-    source: str
-    platform: str = ""
-
+from otel_sealed.contract import Pair, Reads
 
 PAIRS: tuple[Pair, ...] = (
     Pair(
@@ -76,19 +56,33 @@ PAIRS: tuple[Pair, ...] = (
 )
 
 
-def reads(vendor: str, platform: str, producer: str, reader: str) -> Reads:
-    """Whether `reader` reads what `producer` sealed on a platform; `read` for one and the same."""
-    if not producer or not reader or _base(producer) == _base(reader):
-        return Reads.READ
-    for pair in PAIRS:
-        if (
-            pair.vendor == vendor
-            and pair.platform in ("", platform)
-            and re.search(pair.producer, producer)
-            and re.search(pair.reader, reader)
-        ):
-            return pair.reads
-    return Reads.UNKNOWN
+@dataclass(frozen=True, slots=True)
+class Families:
+    """The table with the rows an owner added, which are tried first."""
+
+    added: tuple[Pair, ...] = ()
+
+    def reads(self, vendor: str, platform: str, producer: str, reader: str) -> Reads:
+        """Whether `reader` reads what `producer` sealed on a platform; `read` for one and the same.
+
+        An unnamed model accuses nobody: it counts as the same.
+        """
+        if same(producer, reader):
+            return Reads.READ
+        for pair in (*self.added, *PAIRS):
+            if (
+                pair.vendor == vendor
+                and pair.platform in ("", platform)
+                and re.search(pair.producer, producer)
+                and re.search(pair.reader, reader)
+            ):
+                return pair.reads
+        return Reads.UNKNOWN
+
+
+def same(producer: str, reader: str) -> bool:
+    """Whether two names are of one model, or one of them is not known."""
+    return not producer or not reader or _base(producer) == _base(reader)
 
 
 def _base(model: str) -> str:

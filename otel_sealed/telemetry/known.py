@@ -17,10 +17,7 @@ metric of its own. An entry that cannot be read covers nothing, and one line say
 
 from __future__ import annotations
 
-import logging
-import re
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -29,11 +26,8 @@ from typing import Any, Final
 from otel_sealed import vocab
 from otel_sealed.model import Fate
 from otel_sealed.telemetry import names
+from otel_sealed.telemetry.entries import Form
 
-_LOG = logging.getLogger(vocab.SCOPE)
-TABLE: Final = "known"
-_HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*known[ \t]*\]\]", re.MULTILINE)
-_MOST_LINES: Final = 10
 _REMEDIES: Final = {
     "artifact": 'give the name of an artifact, such as artifact = "anthropic.thinking.signature"',
     "fate": f"give one of {', '.join(fate.value for fate in Fate)}",
@@ -43,9 +37,7 @@ _REMEDIES: Final = {
     "reason": "say why it is accepted",
     "expires": "give the last day as a date, such as expires = 2027-02-27",
 }
-_OPTIONAL: Final = ("model", "service")
 _FATES: Final = frozenset(fate.value for fate in Fate)
-_LONGEST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,84 +91,39 @@ class KnownLosses:
 # ------------------------------------------------------------------------------------- the file
 
 
-def read(path: str | Path | None) -> KnownLosses:
-    """The list in a file; what of it cannot be used costs a log line, never more."""
-    if not path:
-        return KnownLosses()
-    try:
-        losses, complaints = parse(Path(path).read_text("utf-8"))
-    except OSError as error:
-        losses, complaints = (), (f"{error.strerror or 'cannot be read'}; check OTEL_SEALED_KNOWN",)
-    except ValueError:
-        losses, complaints = (), ("no UTF-8 text; save it as UTF-8",)
-    for complaint in complaints[:_MOST_LINES]:
-        _LOG.warning("known losses, %s: %s", path, complaint)
-    return KnownLosses(losses)
-
-
-def parse(text: str) -> tuple[tuple[Loss, ...], tuple[str, ...]]:
-    """The entries that can be used, and a line on each that cannot."""
-    losses: list[Loss] = []
-    complaints: list[str] = []
-    for number, table in enumerate(_tables(text), 1):
-        fault = table if isinstance(table, str) else _fault(table)
-        if fault:
-            complaints.append(f"entry {number}: {fault}; the other entries are used")
-        elif not isinstance(table, str):
-            losses.append(_loss(table))
-    if not losses and not complaints and text.strip():
-        complaints.append("no entry in it; each begins with [[known]]")
-    return tuple(losses), tuple(complaints)
-
-
-def _tables(text: str) -> Iterator[Mapping[str, Any] | str]:
-    """Every entry as a table. Where the file is no TOML, entry by entry, or what is wrong."""
-    try:
-        found = tomllib.loads(text).get(TABLE, [])
-        yield from (x if isinstance(x, dict) else "write it under [[known]]" for x in _list(found))
-        return
-    except tomllib.TOMLDecodeError:
-        pass
-    starts = [match.start() for match in _HEADER.finditer(text)]
-    if not starts:
-        yield "no TOML; begin each entry with [[known]]"
-        return
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        try:
-            yield from tomllib.loads(text[start:end])[TABLE]
-        except tomllib.TOMLDecodeError:
-            line = text.count("\n", 0, start) + 1
-            yield f"no TOML (it begins in line {line}); write each of its lines as key = value"
-
-
-def _list(found: Any) -> list[Any]:
-    return found if isinstance(found, list) else [found]
-
-
-def _fault(table: Mapping[str, Any]) -> str:
-    """What is wrong with an entry and how to mend it, or nothing."""
-    for key in table:
-        if key not in _REMEDIES:
-            return f"{vocab.word(key)} is no key of an entry; take it out"
-    for key, remedy in _REMEDIES.items():
-        if key not in table and key not in _OPTIONAL:
-            return f"{key} is missing; {remedy}"
-        if key in table and not _fits(key, table[key]):
-            return f"{key} cannot be used; {remedy}"
-    return ""
-
-
 def _fits(key: str, value: Any) -> bool:
     if key == "expires":
         return isinstance(value, date)
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST:
+    if not isinstance(value, str):
         return False
     if key == "fate":
         return value in _FATES
     return key not in ("artifact", "provider") or vocab.word(value) == value
 
 
-def _loss(table: Mapping[str, Any]) -> Loss:
+FORM: Final = Form(
+    table="known",
+    title="known losses",
+    variable="OTEL_SEALED_KNOWN",
+    remedies=_REMEDIES,
+    optional=("model", "service"),
+    fits=_fits,
+)
+
+
+def read(path: str | Path | None) -> KnownLosses:
+    """The list in a file; what of it cannot be used costs a log line, never more."""
+    return KnownLosses(loss(entry) for entry in FORM.read(path))
+
+
+def parse(text: str) -> tuple[tuple[Loss, ...], tuple[str, ...]]:
+    """The entries that can be used, and a line on each that cannot."""
+    entries, complaints = FORM.parse(text)
+    return tuple(loss(entry) for entry in entries), complaints
+
+
+def loss(table: Mapping[str, Any]) -> Loss:
+    """An entry that `FORM` found usable, as a loss."""
     expires = table["expires"]
     if isinstance(expires, datetime):
         expires = (expires.astimezone(UTC) if expires.tzinfo else expires).date()

@@ -79,6 +79,11 @@ class Settings(BaseSettings):
         description="TOML file of losses that are accepted for now: they raise no event and no"
         " alert; `otel-sealed baseline` writes one",
     )
+    families: str = Field(
+        default="",
+        title="a file",
+        description="TOML file of models that read what others sealed, beside the built-in table",
+    )
     kill_file: str = Field(
         default="",
         title="a file",
@@ -193,11 +198,11 @@ def takes(name: str) -> str:
 
 def default_of(name: str) -> str:
     """The default of a setting, in words."""
-    special = {"hash_key": "random", "key_id": "from the key", "known": "none", "kill_file": "none"}
+    special = {"hash_key": "random", "key_id": "from the key"}
     default = Settings.model_fields[name].default
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
-    return special.get(name, f"`{default}`")
+    return special.get(name, f"`{default}`" if default != "" else "none")
 
 
 _PAGE: Final = """\
@@ -233,6 +238,23 @@ model = "claude-opus-5"
 service = "checkout"
 reason = "the framework filters block types, its issue 123"
 expires = 2027-02-27
+```
+
+## Model families
+
+`OTEL_SEALED_FAMILIES` names a TOML file of models that read what others sealed, as far as the
+built-in table does not know it or knows it otherwise. `reads` is `read`, `dropped` (silently) or
+`refused`; `platform` may be left out. `*` stands for anything in the names of models:
+
+```toml
+[[family]]
+vendor = "openai"
+producer = "gpt-5.6-sol*"
+reader = "gpt-5.6-*"
+reads = "read"
+platform = "azure.openai"
+source = "measured: encrypted reasoning of 40 calls, input tokens alike"
+checked = 2026-11-29
 ```
 """
 

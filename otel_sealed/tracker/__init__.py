@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from itertools import count
 
-from otel_sealed.contract import Exchange
+from otel_sealed.contract import Exchange, Pair
 from otel_sealed.digest import Digest
 from otel_sealed.ledger.locate import Ledger
 from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.model import Facts, Report
 from otel_sealed.providers import dialects
+from otel_sealed.providers.families import Families
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.disputes import Disputes
 from otel_sealed.tracker.effects import Effects
@@ -44,10 +45,12 @@ class Tracker:
         max_turns: int = 20_000,
         ledger: Ledger | None = None,
         settles: bool = True,
+        families: tuple[Pair, ...] = (),
     ) -> None:
         """`key`: at least 16 secret bytes that key every digest. `ledger` replaces the memory.
 
         `settles=False` reads every request anew, whatever it begins with; verdicts are the same.
+        `families` adds to the table of models that read what others sealed.
         """
         self.key = key
         self.digest = Digest(key)
@@ -61,6 +64,7 @@ class Tracker:
             disputes=self.disputes,
             effects=self.effects,
             settled=Settled() if settles else None,
+            families=Families(families),
         )
         known = dialects()
         dummies = tuple(text for d in known.values() for text in d.placeholders)

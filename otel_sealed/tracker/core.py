@@ -9,6 +9,7 @@ from otel_sealed.contract import Dialect
 from otel_sealed.digest import Digest, canonical
 from otel_sealed.ledger.locate import Ledger
 from otel_sealed.model import Role
+from otel_sealed.providers.families import Families
 from otel_sealed.tracker.disputes import Disputes
 from otel_sealed.tracker.effects import Effects
 from otel_sealed.tracker.settled import Settled
@@ -24,6 +25,7 @@ class Core:
     disputes: Disputes
     effects: Effects
     settled: Settled | None
+    families: Families
 
     def vendor_of(self, canon: bytes) -> str:
         """The vendor that minted a value of any conversation, empty if nobody here saw it."""

@@ -209,7 +209,8 @@ def _judge(asked: Asked, outcome: Outcome, position: _Position, *, is_summary: b
         live_from=asked.sent.live_from,
         messages=asked.sent.messages,
     )
-    traits = set(circumstances(place, finding, asked.tools.dialect)) | finding.traits
+    found = circumstances(place, finding, asked.tools.dialect, asked.core.families)
+    traits = set(found | finding.traits)
     if not known(facts.model):
         traits.add(Trait.UNKNOWN_MODEL)
     if facts.vendor not in KNOWN_VENDORS:

@@ -19,6 +19,7 @@ from otel_sealed.cli import doctor, main
 from otel_sealed.cli.doctor import Line
 from otel_sealed.instrument import dry, limits
 from otel_sealed.instrument.limits import NOT_COVERED, Sdk
+from otel_sealed.telemetry.families import FORM
 from otel_sealed.telemetry.settings import Settings
 
 TODAY = date.fromisoformat(rulebook.version()[:10])
@@ -178,6 +179,21 @@ def test_known_losses_are_counted_and_expired_ones_are_to_be_mended(tmp_path: Pa
     ]
     path.write_text("[[known]]", "utf-8")
     assert of("known losses", lines(environ))[0][0] == "mend"
+
+
+def test_model_families_are_counted_and_broken_entries_are_to_be_mended(tmp_path: Path) -> None:
+    path = tmp_path / "families.toml"
+    environ = {"OTEL_SEALED_FAMILIES": str(path)}
+    remedy = FORM.remedies["vendor"]
+    path.write_text(
+        '[[family]]\nvendor = "x"\nproducer = "a*"\nreader = "b"\nreads = "read"\n'
+        f'source = "y"\nchecked = {TODAY}\n[[family]]\n',
+        "utf-8",
+    )
+    assert of("model families", lines(environ)) == [
+        ("mend", f"{path}: entry 2: vendor is missing; {remedy}; the other entries are used"),
+        ("ok", "1 entries before the built-in table"),
+    ]
 
 
 def test_rules_that_nobody_checked_for_long_are_to_be_mended() -> None:

@@ -230,6 +230,58 @@ def test_a_body_of_any_shape_is_no_error(
     assert capsys.readouterr().err == ""
 
 
+def crossed(folder: Path) -> str:
+    """A turn of one model sent on to another that no row of the built-in table names."""
+    thought = {"type": "thinking", "thinking": "", "signature": "c2VhbGVk" * 8}
+    asked = GOOD["request"]["messages"]
+    said = [{"role": "assistant", "content": [thought]}, {"role": "user", "content": "And now?"}]
+    response = {"content": [thought], "model": "claude-sonnet-5", "stop_reason": "end_turn"}
+    return transcript(
+        folder,
+        {**GOOD, "response": response},
+        {**GOOD, "request": {"model": "claude-opus-5", "messages": [*asked, *said]}},
+    )
+
+
+FAMILY = """\
+[[family]]
+vendor = "anthropic"
+producer = "claude-sonnet-5"
+reader = "claude-opus-5"
+reads = "dropped"
+source = "measured"
+checked = 2026-11-29
+"""
+
+
+@pytest.mark.parametrize("given", ["option", "variable", "neither"])
+def test_a_reviewed_file_of_families_is_part_of_the_judgement(
+    given: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = tmp_path / "families.toml"
+    rows.write_text(FAMILY, "utf-8")
+    if given == "variable":
+        monkeypatch.setenv("OTEL_SEALED_FAMILIES", str(rows))
+    option = ["--families", str(rows)] if given == "option" else []
+    assert main(["verify", "--json", *option, crossed(tmp_path)]) == (given != "neither")
+    verdicts = [json.loads(line)["verdict"] for line in capsys.readouterr().out.splitlines()]
+    assert (verdicts[0] == "degrades") is (given != "neither")
+
+
+def test_a_file_of_families_that_cannot_be_used_ends_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = tmp_path / "families.toml"
+    rows.write_text(FAMILY.replace("vendor", "vender"), "utf-8")
+    assert main(["verify", "--families", str(rows), LOSS]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"otel-sealed: {rows}: entry 1: vender is no key of an entry")
+
+
 def test_verify_imports_neither_opentelemetry_nor_an_sdk() -> None:
     """It has to be quick, and to run where only the extra `cli` is installed."""
     code = (

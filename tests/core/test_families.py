@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from otel_sealed.contract import Pair, Reads
 from otel_sealed.model import Verdict
-from otel_sealed.providers.families import Reads, reads
+from otel_sealed.providers.families import Families
+from otel_sealed.tracker import Tracker
 from tests.core.builders import (
     MINT,
     call,
@@ -22,7 +24,7 @@ from tests.core.builders import (
     use,
     without,
 )
-from tests.core.conversations import Body, Change, row_of, same
+from tests.core.conversations import KEY, Body, Change, row_of, same
 
 SIGNATURE = "anthropic.thinking.signature"
 BLOB = "openai.reasoning.encrypted_content"
@@ -110,7 +112,30 @@ def test_a_stripped_function_item_id_with_its_call_id_kept_is_allowed() -> None:
 
 
 def test_a_pair_no_row_names_is_unknown() -> None:
-    assert reads("anthropic", "anthropic", "claude-sonnet-5", "claude-opus-5") is Reads.UNKNOWN
+    found = Families().reads("anthropic", "anthropic", "claude-sonnet-5", "claude-opus-5")
+    assert found is Reads.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("platform", "found"),
+    [("", ("intact", "degrades", "A15")), ("aws.bedrock", ("intact", "ok", ""))],
+)
+def test_a_row_the_owner_added_counts_on_its_platform(
+    platform: str, found: tuple[str, str, str]
+) -> None:
+    row = Pair("anthropic", r"sonnet-5$", r"opus-5$", Reads.DROPPED, "measured", platform)
+    answer = message(thinking(), text(), model="claude-sonnet-5")
+    tracker = Tracker(KEY, families=(row,))
+    change = switched("claude-opus-5")
+    assert carried("anthropic", answer, change, tracker=tracker) == found
+
+
+def test_a_row_the_owner_added_goes_before_the_table() -> None:
+    answer = message(thinking(), text(), model="claude-fable-5")
+    row = Pair("anthropic", "fable-5", "opus-5", Reads.READ, "measured")
+    tracker = Tracker(KEY, families=(row,))
+    change = switched("claude-opus-5")
+    assert carried("anthropic", answer, change, tracker=tracker) == ("intact", "ok", "")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +148,7 @@ def test_a_pair_no_row_names_is_unknown() -> None:
     ],
 )
 def test_a_snapshot_is_the_model_it_is_a_snapshot_of(one: str, two: str) -> None:
-    assert reads("anthropic", "", one, two) is Reads.READ
+    assert Families().reads("anthropic", "", one, two) is Reads.READ
 
 
 def test_a_gemini_signature_left_behind_for_another_vendor_is_right() -> None:
@@ -131,8 +156,7 @@ def test_a_gemini_signature_left_behind_for_another_vendor_is_right() -> None:
     tool = {"type": "tool_use", "id": MINT.name("toolu"), "name": "look_up"}
     tool["input"] = signed["functionCall"]["args"]
     from otel_sealed.contract import Exchange
-    from otel_sealed.tracker import Tracker
-    from tests.core.conversations import APIS, KEY
+    from tests.core.conversations import APIS
 
     tracker = Tracker(KEY)
     tracker.observe(Exchange(APIS["gemini"], response=candidate(signed), conversation="c"))

@@ -57,6 +57,7 @@ def test_every_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
         "KILL_FILE": "off",
         "ERRORS_PER_MINUTE": "7",
         "REST_SECONDS": "8",
+        "FAMILIES": "families.toml",
         "FOLDER": "elsewhere",
         "FOLDER_MAX_MB": "9",
         "FOLDER_MAX_DAYS": "10",
@@ -73,6 +74,7 @@ def test_every_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
         "conversation_attribute": "session.id",
         "diagnose": False,
         "known": "known.toml",
+        "families": "families.toml",
         "kill_file": "off",
         "errors_per_minute": 7,
         "rest_seconds": 8,
@@ -119,7 +121,7 @@ def test_every_setting_may_be_nonsense_and_all_defaults_hold(
 ) -> None:
     defaults = load()
     # what takes any text cannot be invalid
-    free = {"known", "kill_file", "folder", "conversation_attribute"}
+    free = {"known", "families", "kill_file", "folder", "conversation_attribute"}
     for name in set(Settings.model_fields) - free:
         monkeypatch.setenv(f"OTEL_SEALED_{name.upper()}", "non sense!")
     settings, bad = read()
@@ -195,6 +197,6 @@ def test_the_key_id_is_the_same_for_the_same_key_and_no_part_of_it() -> None:
 
 
 def test_the_entry_shown_on_the_page_is_one() -> None:
-    (entry,) = re.findall(r"```toml\n(.*?)```", page(), re.DOTALL)
+    (entry,) = re.findall(r"```toml\n(\[\[known.*?)```", page(), re.DOTALL)
     ((loss,), complaints) = parse(entry)
     assert (loss.fate, loss.service, complaints) == (Fate.DROPPED, "checkout", ())
