@@ -28,15 +28,17 @@ def attach(provider: str) -> Tried:
         ImportError: The SDK, or the module its seams are in, is not there.
     """
     nobody: Any = None
-    adapter = ADAPTERS[provider](Runtime(nobody, nobody, NoOpTracer(), nobody))
-    module = importlib.import_module(adapter.module)
+    runtime = Runtime(nobody, nobody, NoOpTracer(), nobody)
     present: list[str] = []
     missing: list[str] = []
-    for seam in adapter.seams():
-        owner = getattr(module, seam.owner, None)
-        fits = isinstance(owner, type) and callable(getattr(owner, seam.name, None))
-        if fits and isinstance(owner, type):
-            patch = Patch(owner, seam.name, seam.wrapper)
-            patch.take()
-        (present if fits else missing).append(f"{adapter.module}.{seam.owner}.{seam.name}")
+    for adapter in (make(runtime) for make in ADAPTERS[provider]):
+        module = importlib.import_module(adapter.module)
+        for seam in adapter.seams():
+            if not seam.expected(module):
+                continue
+            owner = getattr(module, seam.owner, None)
+            fits = isinstance(owner, type) and callable(getattr(owner, seam.name, None))
+            if fits and isinstance(owner, type):
+                Patch(owner, seam.name, seam.wrapper).take()
+            (present if fits else missing).append(f"{adapter.module}.{seam.owner}.{seam.name}")
     return Tried(tuple(present), tuple(missing))

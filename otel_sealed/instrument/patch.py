@@ -53,12 +53,12 @@ class Adapter(Protocol):
         """The methods to wrap."""
 
 
-ADAPTERS: Final[dict[str, Callable[[Runtime], Adapter]]] = {
-    "anthropic": lambda runtime: Stainless("anthropic", ANTHROPIC, runtime),
-    "openai": lambda runtime: Stainless("openai", OPENAI, runtime),
-    "google": GenAI,
+ADAPTERS: Final[dict[str, tuple[Callable[[Runtime], Adapter], ...]]] = {
+    "anthropic": (lambda runtime: Stainless("anthropic", ANTHROPIC, runtime),),
+    "openai": (lambda runtime: Stainless("openai", OPENAI, runtime),),
+    "google": (GenAI,),
 }
-"""Every SDK there is an adapter for, by the name `instrument` takes."""
+"""The adapters of every SDK there are some for, by the name `instrument` takes."""
 
 _lock = threading.RLock()
 _current: Handle | None = None
@@ -73,7 +73,7 @@ class Handle:
         """Nothing is wrapped yet."""
         self.runtime = runtime
         self.idle = False
-        self._adapters: dict[str, Adapter] = {}
+        self._adapters: dict[str, tuple[Adapter, ...]] = {}
         self._patches: dict[tuple[str, str, str], Patch] = {}
         self._missing: set[str] = set()
 
@@ -106,21 +106,21 @@ class Handle:
     def _add(self, provider: str) -> None:
         if provider in self._adapters:
             return
-        adapter = ADAPTERS[provider](self.runtime)
-        self._adapters[provider] = adapter
-        if adapter.module in sys.modules:
-            self._attach(adapter, sys.modules[adapter.module])
-        elif adapter.module not in _hooked:
-            _hooked.add(adapter.module)
-            wrapt.register_post_import_hook(_imported, adapter.module)
+        self._adapters[provider] = tuple(make(self.runtime) for make in ADAPTERS[provider])
+        for adapter in self._adapters[provider]:
+            if adapter.module in sys.modules:
+                self._attach(adapter, sys.modules[adapter.module])
+            elif adapter.module not in _hooked:
+                _hooked.add(adapter.module)
+                wrapt.register_post_import_hook(_imported, adapter.module)
 
     def _attach(self, adapter: Adapter, module: Any) -> None:
         for name, known in self._adapters.items():
-            for series in _SERIES[name] if known is adapter else ():
+            for series in _SERIES[name] if adapter in known else ():
                 self.runtime.emitter.instrumented(series)
         for seam in adapter.seams():
             key = (adapter.module, seam.owner, seam.name)
-            if key in self._patches:
+            if key in self._patches or not seam.expected(module):
                 continue
             with shield("patch.attach"):
                 self._wrap(key, module, seam)
@@ -267,6 +267,6 @@ def _imported(module: Any) -> None:
     with shield("patch.imported"), _lock:
         if _current is None:
             return
-        for adapter in _current._adapters.values():
+        for adapter in (a for adapters in _current._adapters.values() for a in adapters):
             if adapter.module == module.__name__:
                 _current._attach(adapter, module)

@@ -30,11 +30,21 @@ _LONGEST_CHAIN = 100
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """One method to wrap: class and name in the adapter's module."""
+    """One method to wrap: class and name in the adapter's module.
+
+    `door`: `Class.method` of what an application calls to get there, where not every release has
+    it. Without the door nothing is missing; with the door and without the seam, something is.
+    """
 
     owner: str
     name: str
     wrapper: Wrapper
+    door: str = ""
+
+    def expected(self, module: Any) -> bool:
+        """Whether the release that `module` is of should have it."""
+        owner, _, name = self.door.partition(".")
+        return not self.door or hasattr(getattr(module, owner, None), name)
 
 
 class Patch:
