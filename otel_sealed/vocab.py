@@ -399,8 +399,9 @@ CAUSES = Metric(
     "otel_sealed.violations.causes",
     "counter",
     "{violation}",
-    "Findings that degrade or break and are no known losses, by rule, cause and locus.",
-    (RULE, CAUSE, LOCUS, PROVIDER),
+    "Findings that degrade or break and are no known losses, by what their fingerprint is made of, "
+    "cause and locus.",
+    (ARTIFACT, FATE, RULE, CAUSE, LOCUS, PROVIDER),
 )
 EXPECTED = Metric(
     "otel_sealed.artifact.expected",
@@ -431,6 +432,14 @@ OUTCOMES = Metric(
     "{call}",
     "Calls judged: our verdict beside the provider's, how earlier state was carried, and where to.",
     (VERDICT, PROVIDER_VERDICT, CARRY, PROVIDER, SERVER_ADDRESS),
+)
+OBJECTIONS = Metric(
+    "otel_sealed.objections",
+    "counter",
+    "{call}",
+    "Calls whose sealed state the provider refused or removed, beside our verdict. Left out: known "
+    "losses, and removals by the provider's design or asked for.",
+    (PROVIDER_VERDICT, VERDICT, PROVIDER, SERVER_ADDRESS),
 )
 REJECTIONS = Metric(
     "otel_sealed.rejections",
@@ -494,7 +503,7 @@ PROCESS_STATE = Metric(
 )
 _VIOLATION_METRICS = (VIOLATIONS, KNOWN_VIOLATIONS)
 _CALL_METRICS = (CHECKS, SIZE, CALLS, REJECTIONS, LOOKUPS, ENTRIES, DURATION)
-_ANSWER_METRICS = (CAUSES, EXPECTED, RETURNED, OUTCOMES)
+_ANSWER_METRICS = (CAUSES, EXPECTED, RETURNED, OUTCOMES, OBJECTIONS)
 _HEALTH_METRICS = (INTERNAL_ERRORS, LEAKS, PROCESS_STATE, EVICTIONS, SEAMS)
 METRICS: Final = (*_VIOLATION_METRICS, *_CALL_METRICS, *_ANSWER_METRICS, *_HEALTH_METRICS)
 

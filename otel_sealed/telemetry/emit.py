@@ -19,7 +19,7 @@ from otel_sealed.telemetry import attributes as shapes
 from otel_sealed.telemetry import names
 from otel_sealed.telemetry.alerts import Alert, AlertRoom, log_line
 from otel_sealed.telemetry.conventions import conventional, refusal, started
-from otel_sealed.telemetry.events import EventLog
+from otel_sealed.telemetry.events import EventLog, all_known
 from otel_sealed.telemetry.fit import fit, limit_of
 from otel_sealed.telemetry.known import read
 from otel_sealed.telemetry.leaks import leak_line
@@ -248,7 +248,7 @@ class Emitter:
     ) -> None:
         # that a known loss is accepted is known, too; that it is refused is news
         refused = report.provider_verdict is ProviderVerdict.REJECTED
-        if refused or not _all_known(report, known):
+        if refused or not all_known(report, known):
             self._events.disagreement(report, provider, context=context)
 
     def _service(self) -> str:
@@ -270,7 +270,7 @@ class Emitter:
             key_id=self._key_id,
             rules_version=self._rules_version,
         )
-        if _all_known(report, known):
+        if all_known(report, known):
             values[vocab.KNOWN] = True
         present = getattr(span, "attributes", None) or {}
         if owned:
@@ -322,12 +322,6 @@ class Emitter:
             service=self._service(),
             context=context,
         )
-
-
-def _all_known(report: Report, known: Sequence[bool]) -> bool:
-    """Whether there are violations, and every one of them is a known loss."""
-    pairs = zip(report.findings, known, strict=False)
-    return any(known) and all(accepted for f, accepted in pairs if f.verdict.violates)
 
 
 def _diagnosis(finding: Finding) -> str:

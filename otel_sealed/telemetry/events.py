@@ -18,7 +18,7 @@ from otel_sealed.model import ProviderVerdict, Rejection, Verdict
 from otel_sealed.telemetry.alerts import MAX_KEYS, Throttle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from opentelemetry._logs import Logger, LoggerProvider
     from opentelemetry.context import Context
@@ -187,6 +187,31 @@ def disagree(report: Report) -> bool:
         case ProviderVerdict.ACCEPTED:
             return report.verdict is Verdict.BREAKS
         case ProviderVerdict.UNREPORTED:
+            return False
+
+
+def all_known(report: Report, known: Sequence[bool]) -> bool:
+    """Whether there are violations, and every one of them is a known loss.
+
+    `known` says so of each finding; empty if none is.
+    """
+    pairs = zip(report.findings, known, strict=False)
+    return any(known) and all(accepted for f, accepted in pairs if f.verdict.violates)
+
+
+def objected(report: Report, known: Sequence[bool] = ()) -> bool:
+    """Whether the provider refused or removed sealed state, and that is news.
+
+    It is none where it removed what it removes by design or on request, and where all that is
+    wrong is a known loss, unless the provider refuses what was known to degrade only.
+    """
+    match report.provider_verdict:
+        case ProviderVerdict.REJECTED:
+            return not all_known(report, known) or disagree(report)
+        case ProviderVerdict.REMOVED:
+            unexpected = any(_unexpected(report, removal) for removal in report.removals)
+            return unexpected and not all_known(report, known)
+        case ProviderVerdict.ACCEPTED | ProviderVerdict.UNREPORTED:
             return False
 
 

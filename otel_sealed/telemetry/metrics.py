@@ -18,6 +18,7 @@ from opentelemetry.metrics import Observation
 from otel_sealed import vocab
 from otel_sealed.model import Verdict
 from otel_sealed.telemetry import names
+from otel_sealed.telemetry.events import objected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,6 +36,7 @@ _CLOSED: Final = 140
 _HOSTS: Final = 16
 """Hosts told apart by a process: gateways and endpoints are few, and a host for each customer
 must not use up the series."""
+_NAMED_BY_OTHERS: Final = frozenset({vocab.REQUEST_MODEL, vocab.SERVER_ADDRESS})
 _RESERVE: Final = 100
 """Series kept for folded names, so that the bound holds with every real name used up."""
 
@@ -43,7 +45,7 @@ class Series:
     """Keeps the number of attribute sets of a process below a bound.
 
     Up to `limit` less a reserve, a set is used as it is. After that a new one is folded: first its
-    model, then the artifact and fate as well, which leaves a closed list.
+    model and host, then the artifact and fate as well, which leaves a closed list.
     """
 
     def __init__(self, limit: int = vocab.MAX_SERIES - _CLOSED) -> None:
@@ -61,8 +63,8 @@ class Series:
         with self._lock:
             if self._take(metric, labels, self._open):
                 return labels
-            if vocab.REQUEST_MODEL in labels:
-                labels = {**labels, vocab.REQUEST_MODEL: vocab.FOLDED}
+            if named := labels.keys() & _NAMED_BY_OTHERS:
+                labels = {**labels, **dict.fromkeys(named, vocab.FOLDED)}
                 if self._take(metric, labels, self._limit - _RESERVE // 2):
                     return labels
             folded = dict.fromkeys(labels, vocab.FOLDED)
@@ -160,27 +162,24 @@ class Metrics:
             vocab.REQUEST_MODEL: names.base_model(report.facts.model),
         }
         verdict = report.verdict.value if report.verdict else vocab.NOTHING_SEALED
+        known = known or [False] * len(report.findings)
         self._add(vocab.CALLS, {vocab.VERDICT: verdict, **who}, 1, context)
         if report.rejection is not None:
             labels = {vocab.REJECTION_CLASS: report.rejection.value, **who}
             self._add(vocab.REJECTIONS, labels, 1, context)
-        self._outcome(report, verdict, provider, context)
-        self._findings(report, who, context)
-        self._violations(report, provider, context, known or [False] * len(report.findings))
-        self._lookups(report, provider)
-        self._duration.record(check_s, {vocab.PROVIDER: provider}, context)
-
-    def _outcome(
-        self, report: Report, verdict: str, provider: str, context: Context | None
-    ) -> None:
-        labels = {
+        answer = {
             vocab.VERDICT: verdict,
             vocab.PROVIDER_VERDICT: report.provider_verdict.value,
-            vocab.CARRY: report.carry.value,
             vocab.PROVIDER: provider,
             vocab.SERVER_ADDRESS: self._host(report.facts.host),
         }
-        self._add(vocab.OUTCOMES, labels, 1, context)
+        self._add(vocab.OUTCOMES, {**answer, vocab.CARRY: report.carry.value}, 1, context)
+        if objected(report, known):
+            self._add(vocab.OBJECTIONS, answer, 1, context)
+        self._findings(report, who, context)
+        self._violations(report, provider, context, known)
+        self._lookups(report, provider)
+        self._duration.record(check_s, {vocab.PROVIDER: provider}, context)
 
     def _host(self, host: str) -> str:
         """The host as a label: the first few of a process by name, the others together."""
@@ -224,13 +223,8 @@ class Metrics:
         self._causes(news, provider, context)
 
     def _causes(self, findings: Iterable[Finding], provider: str, context: Context | None) -> None:
-        for (rule, cause, locus), count in Counter(map(_why, findings)).items():
-            labels = {
-                vocab.RULE: rule,
-                vocab.CAUSE: cause,
-                vocab.LOCUS: locus,
-                vocab.PROVIDER: provider,
-            }
+        for why, count in Counter(map(_why, findings)).items():
+            labels = {**dict(zip(_WHY, why, strict=True)), vocab.PROVIDER: provider}
             self._add(vocab.CAUSES, labels, count, context)
 
     def _lookups(self, report: Report, provider: str) -> None:
@@ -264,9 +258,14 @@ def _due(report: Report) -> int:
     return report.expected - sum(map(bool, excused))
 
 
-def _why(finding: Finding) -> tuple[str, str, str]:
-    """Rule, cause and locus of a finding as labels."""
+_WHY: Final = (vocab.ARTIFACT, vocab.FATE, vocab.RULE, vocab.CAUSE, vocab.LOCUS)
+
+
+def _why(finding: Finding) -> tuple[str, ...]:
+    """The values of `_WHY` for a finding."""
     return (
+        vocab.word(finding.artifact),
+        finding.fate.value,
         vocab.rule_id(finding.rule) or vocab.UNSAID,
         finding.cause.value if finding.cause else vocab.UNSAID,
         finding.locus.value if finding.locus else vocab.UNSAID,

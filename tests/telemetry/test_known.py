@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from otel_sealed.model import Fate, ProviderVerdict, Rejection, Verdict
+from otel_sealed.model import Fate, ProviderVerdict, Rejection, Removal, Verdict
 from otel_sealed.telemetry.alerts import Alert
 from otel_sealed.telemetry.known import KnownLosses, Loss, parse, read
 from otel_sealed.telemetry.processor import SealedSpanProcessor
@@ -246,6 +246,17 @@ def test_a_refusal_of_a_known_loss_that_only_degraded_is_a_disagreement() -> Non
     bench.call(report(OTHER, **refused))
     assert bench.events() == []
     assert len(bench.events("otel_sealed.disagreement")) == 1
+    assert list(bench.sums("otel_sealed.objections").values()) == [1]
+
+
+@pytest.mark.parametrize("said", [ProviderVerdict.REJECTED, ProviderVerdict.REMOVED])
+def test_an_objection_to_nothing_but_known_losses_is_no_news(said: ProviderVerdict) -> None:
+    why = {"provider_verdict": said, "removals": (Removal("invalid_signature"),)}
+    bench = Day().bench(LOSS)
+    bench.call(report(LOST, **why))
+    assert bench.sums("otel_sealed.objections") == {}
+    bench.call(report(LOST, OTHER, **why))
+    assert list(bench.sums("otel_sealed.objections").values()) == [1]
 
 
 def test_a_processor_alone_reads_the_list_of_the_environment(

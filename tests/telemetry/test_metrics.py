@@ -13,6 +13,7 @@ from otel_sealed.model import (
     ProviderVerdict,
     Receipt,
     Rejection,
+    Removal,
     Verdict,
 )
 from otel_sealed.telemetry.metrics import Metrics, Series
@@ -145,7 +146,9 @@ def test_what_had_to_come_back_and_what_did_are_counted() -> None:
     assert bench.sums("otel_sealed.artifact.returned") == {("anthropic", "claude-opus-5"): 2}
 
 
-def test_violations_are_counted_by_rule_cause_and_locus_unless_they_are_known_losses() -> None:
+def test_violations_are_counted_by_fingerprint_cause_and_locus_unless_they_are_known_losses() -> (
+    None
+):
     bench = Bench()
     bench.call(
         report(
@@ -161,9 +164,58 @@ def test_violations_are_counted_by_rule_cause_and_locus_unless_they_are_known_lo
         )
     )
     assert bench.sums("otel_sealed.violations.causes") == {
-        ("anthropic", "cut_end", "process", "A9"): 1,
-        ("anthropic", "none", "none", "none"): 1,
+        ("anthropic", SEAL, "cut_end", "modified", "process", "A9"): 1,
+        ("anthropic", SEAL, "none", "dropped", "none", "none"): 1,
     }
+
+
+def test_what_the_provider_objects_to_is_counted_beside_our_verdict_and_by_host() -> None:
+    bench = Bench()
+    facts = Facts(dialect="anthropic", vendor="anthropic", model="claude-opus-5", host="a.example")
+    bench.call(report(finding(), facts=facts))
+    bench.call(report(finding(), facts=facts, provider_verdict=ProviderVerdict.UNREPORTED))
+    bench.call(report(finding(), facts=facts, provider_verdict=ProviderVerdict.REJECTED))
+    bench.call(report(facts=facts, provider_verdict=ProviderVerdict.REJECTED))
+    bench.call(
+        report(
+            finding(Fate.DROPPED, Verdict.BREAKS),
+            facts=facts,
+            provider_verdict=ProviderVerdict.REJECTED,
+        )
+    )
+    assert bench.sums("otel_sealed.objections") == {
+        ("anthropic", "rejected", "ok", "a.example"): 1,
+        ("anthropic", "rejected", "none", "a.example"): 1,
+        ("anthropic", "rejected", "breaks", "a.example"): 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("removals", "flags", "counted"),
+    [
+        ((Removal("invalid_signature"),), (), 1),
+        ((Removal("turn_boundary"),), (), 0),
+        ((Removal("invalid_signature", allowed=True),), (), 0),
+        ((Removal("invalid_signature"),), ("drop_block",), 0),
+        ((Removal("turn_boundary"), Removal("invalid_signature")), (), 1),
+    ],
+    ids=["unexpected", "by design", "allowed", "asked for", "both"],
+)
+def test_a_removal_is_an_objection_unless_it_is_by_design_or_asked_for(
+    removals: tuple[Removal, ...], flags: tuple[str, ...], counted: int
+) -> None:
+    bench = Bench()
+    facts = Facts(dialect="anthropic", vendor="anthropic", model="claude-opus-5", flags=flags)
+    said = ProviderVerdict.REMOVED
+    bench.call(report(finding(), facts=facts, provider_verdict=said, removals=removals))
+    assert sum(bench.sums("otel_sealed.objections").values()) == counted
+
+
+def test_beyond_the_bound_hosts_are_folded_before_what_the_provider_said() -> None:
+    series = Series(limit=101)
+    said = {"otel_sealed.provider_verdict": "rejected"}
+    assert series.admit("m", said | {"server.address": "a"}) == said | {"server.address": "a"}
+    assert series.admit("m", said | {"server.address": "b"}) == said | {"server.address": "_OTHER"}
 
 
 def test_evictions_and_seams_are_asked_for_at_each_collection() -> None:
@@ -196,6 +248,7 @@ def test_instruments_have_the_names_units_and_attributes_of_the_vocabulary() -> 
         report(
             finding(Fate.DROPPED, Verdict.BREAKS),
             received=(Receipt(SEAL, digest(1), 5, "content.0"),),
+            provider_verdict=ProviderVerdict.REJECTED,
             rejection=Rejection.OTHER,
             lookups_hit=1,
         )
