@@ -16,9 +16,11 @@ CAP: Final = 32 * 1024 * 1024
 """Most bytes of one streamed body that are kept; of a longer one none are, and that is counted."""
 
 _TERMINAL = re.compile(
-    rb"^(?:event: ?(?:message_stop|response\.(?:completed|incomplete|failed))\r?$"
+    rb"^(?:event: ?(?:message_stop|response\.(?:completed|incomplete|failed)"
+    rb"|interaction\.completed?)\r?$"
     rb"|data: ?\[DONE\]"
-    rb'|data: ?\{"type": ?"(?:message_stop|response\.(?:completed|incomplete|failed))")',
+    rb'|data: ?\{"type": ?"(?:message_stop|response\.(?:completed|incomplete|failed))"'
+    rb'|data: ?\{"event_type": ?"interaction\.completed?")',
     re.MULTILINE,
 )
 _GEMINI_TERMINAL = re.compile(r'"finishReason":\s*"')

@@ -24,15 +24,23 @@ class Tried:
 def attach(provider: str) -> Tried:
     """Import the SDK, wrap each method, and take the wrapper off at once.
 
+    Modules of an SDK beyond its first that this release does not have are passed over, unless it
+    offers what they were for.
+
     Raises:
-        ImportError: The SDK, or the module its seams are in, is not there.
+        ImportError: The SDK, or a module its seams are in, cannot be imported.
     """
     nobody: Any = None
     runtime = Runtime(nobody, nobody, NoOpTracer(), nobody)
     present: list[str] = []
     missing: list[str] = []
-    for adapter in (make(runtime) for make in ADAPTERS[provider]):
-        module = importlib.import_module(adapter.module)
+    for number, adapter in enumerate(make(runtime) for make in ADAPTERS[provider]):
+        try:
+            module = importlib.import_module(adapter.module)
+        except ModuleNotFoundError as error:
+            if not number or not adapter.module.startswith(error.name or ""):
+                raise
+            continue
         for seam in adapter.seams():
             if not seam.expected(module):
                 continue
@@ -41,4 +49,5 @@ def attach(provider: str) -> Tried:
             if fits and isinstance(owner, type):
                 Patch(owner, seam.name, seam.wrapper).take()
             (present if fits else missing).append(f"{adapter.module}.{seam.owner}.{seam.name}")
+        missing += adapter.vanished()
     return Tried(tuple(present), tuple(missing))

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -34,8 +34,7 @@ from otel_sealed.instrument.span import Claim, claim, place
 from otel_sealed.vocab import model_name
 from otel_sealed.wire import Exchange
 
-if TYPE_CHECKING:
-    pass
+_REFUSED: Final = 400
 
 
 class Call:
@@ -179,12 +178,14 @@ class Call:
         try:
             began = time.perf_counter()
             report = self._runtime.tracker.observe(self._exchange(span))
+            if owned and not self._model and report.facts.model:
+                span.update_name(self._named(report.facts.model))
             self._runtime.emitter.emit(
                 report,
                 span,
                 owned=owned,
                 check_s=time.perf_counter() - began,
-                error_type=self._error,
+                error_type=self._error or self._refusal(),
             )
         finally:
             if owned:
@@ -204,13 +205,20 @@ class Call:
             port=sent.port() if sent else None,
         )
         span = self._runtime.tracer.start_span(
-            f"{self._kind.name} {model_name(model)}".rstrip(),
+            self._named(model),
             context=self._context,
             kind=SpanKind.CLIENT,
             attributes=attributes,
             start_time=self._started_ns,
         )
         return span, True
+
+    def _named(self, model: str) -> str:
+        return f"{self._kind.name} {model_name(model)}".rstrip()
+
+    def _refusal(self) -> str | None:
+        """The `error.type` of a refusal that the SDK raises above us, as HTTP spans have it."""
+        return str(self._status) if self._status is not None and self._status >= _REFUSED else None
 
     def _exchange(self, span: Span) -> Exchange:
         sent = self._sent

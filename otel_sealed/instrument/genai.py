@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+from otel_sealed.instrument import interactions
 from otel_sealed.instrument.body import Kept
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
@@ -89,6 +90,10 @@ class GenAI:
             Seam("BaseApiClient", "request_streamed", self._streamed),
             Seam("BaseApiClient", "async_request_streamed", self._async_streamed),
         )
+
+    def vanished(self) -> tuple[str, ...]:
+        """The seams of Interactions, if this release hides them somewhere else."""
+        return interactions.vanished()
 
     def _request(
         self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]

@@ -39,7 +39,6 @@ class Limit:
 NOT_COVERED: Final = (
     Limit("WebSocket and realtime connections", "no HTTP request and response to look at"),
     Limit("the Gemini Live API", "a WebSocket connection"),
-    Limit("the Gemini Interactions API", "a client of its own, below none of the seams"),
     Limit("batches", "results are files read long after the requests were sent"),
     Limit("chat.completions", "what gateways put sealed values into there is not read"),
 )

@@ -17,6 +17,7 @@ import wrapt
 from otel_sealed.instrument import build, finalizing, forked, guard, state
 from otel_sealed.instrument.genai import GenAI
 from otel_sealed.instrument.guard import shield
+from otel_sealed.instrument.interactions import Interactions, legacy_interactions
 from otel_sealed.instrument.runtime import Runtime
 from otel_sealed.instrument.seam import Patch, Seam
 from otel_sealed.instrument.stainless import ANTHROPIC, OPENAI, Stainless
@@ -52,13 +53,23 @@ class Adapter(Protocol):
     def seams(self) -> tuple[Seam, ...]:
         """The methods to wrap."""
 
+    def vanished(self) -> tuple[str, ...]:
+        """The seams of modules that the SDK no longer has, although it offers what they were for.
+
+        Asked once its own module is there. A module nobody can import never says that it is gone.
+        """
+
 
 ADAPTERS: Final[dict[str, tuple[Callable[[Runtime], Adapter], ...]]] = {
     "anthropic": (lambda runtime: Stainless("anthropic", ANTHROPIC, runtime),),
     "openai": (lambda runtime: Stainless("openai", OPENAI, runtime),),
-    "google": (GenAI,),
+    "google": (GenAI, Interactions, legacy_interactions),
 }
-"""The adapters of every SDK there are some for, by the name `instrument` takes."""
+"""Every SDK there are adapters for, by the name `instrument` takes.
+
+The module of the first is in every release; those of the others come with what they are for, and
+are waited for until the application uses it.
+"""
 
 _lock = threading.RLock()
 _current: Handle | None = None
@@ -124,19 +135,21 @@ class Handle:
                 continue
             with shield("patch.attach"):
                 self._wrap(key, module, seam)
+        with shield("patch.vanished"):
+            for name in adapter.vanished():
+                self._lack(name)
 
     def _wrap(self, key: tuple[str, str, str], module: Any, seam: Seam) -> None:
         owner = getattr(module, seam.owner, None)
         if not isinstance(owner, type) or not callable(getattr(owner, seam.name, None)):
-            self._lack(key)
+            self._lack(".".join(key))
             return
         known = _known.get(key)
         if known is None or not known.put(owner, seam.wrapper):
             known = _known[key] = Patch(owner, seam.name, seam.wrapper)
         self._patches[key] = known
 
-    def _lack(self, key: tuple[str, str, str]) -> None:
-        name = ".".join(key)
+    def _lack(self, name: str) -> None:
         self._missing.add(name)
         _LOG.warning("seam missing, some calls will not be observed: %s", name)
         guard.internal_error(f"seam_missing:{name}", "MissingSeam")

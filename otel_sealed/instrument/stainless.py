@@ -25,13 +25,12 @@ import re
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final
 
-from otel_sealed.instrument.body import Kept, decoded
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
+from otel_sealed.instrument.http import HttpSent, responded, whole
 from otel_sealed.instrument.runtime import Kind, Runtime
 from otel_sealed.instrument.seam import Seam
 from otel_sealed.instrument.span import stands_aside
-from otel_sealed.instrument.tee import tee
 from otel_sealed.wire import Api
 
 if TYPE_CHECKING:
@@ -41,73 +40,16 @@ _UNSEEN: Final = object()
 # a call, None for one that is not looked at, `_UNSEEN` where no `request` of ours is under way
 _CURRENT: ContextVar[object] = ContextVar("otel_sealed_call", default=_UNSEEN)
 
-Turns = tuple[tuple[re.Pattern[str], Kind], ...]
+Turns = tuple[tuple[str, re.Pattern[str], Kind], ...]
+"""What is observed, by method and path."""
 
-ANTHROPIC: Final[Turns] = ((re.compile(r"(?:^|/)v1/messages/?$"), Kind(Api.MESSAGES, "chat")),)
+ANTHROPIC: Final[Turns] = (
+    ("post", re.compile(r"(?:^|/)v1/messages/?$"), Kind(Api.MESSAGES, "chat")),
+)
 OPENAI: Final[Turns] = (
-    (re.compile(r"(?:^|/)responses/?$"), Kind(Api.RESPONSES, "chat")),
-    (re.compile(r"(?:^|/)responses/compact/?$"), Kind(Api.RESPONSES, "compact", "compact")),
+    ("post", re.compile(r"(?:^|/)responses/?$"), Kind(Api.RESPONSES, "chat")),
+    ("post", re.compile(r"(?:^|/)responses/compact/?$"), Kind(Api.RESPONSES, "compact", "compact")),
 )
-
-_URL_MODEL: Final = re.compile(
-    r"/(?:model/(?P<bedrock>[^/]+)/invoke(?:-with-response-stream)?"
-    r"|publishers/anthropic/models/(?P<vertex>[^/:]+):(?:stream)?[rR]awPredict)$"
-)
-_PROJECT: Final = re.compile(r"/(projects/[^/]+)/")
-_KEY_HEADERS: Final = ("x-api-key", "api-key", "x-goog-api-key")
-# Short-lived tokens say nothing about the account: JWTs, Google's and Anthropic's OAuth tokens.
-_ROTATING: Final = re.compile(r"ey[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.|ya29\.|sk-ant-oat")
-
-
-class HttpSent:
-    """An httpx or httpx2 request, read once the call is over."""
-
-    def __init__(self, request: Any) -> None:
-        """`request` is kept as it is."""
-        self._request = request
-
-    def body(self) -> Any:
-        """The bytes that were sent, without their content-encoding; None if they were streamed."""
-        try:
-            content = self._request.content
-        except RuntimeError:  # httpx raises RequestNotRead for a body it did not keep
-            return None
-        encoding = self._request.headers.get("content-encoding", "")
-        return decoded(content, encoding) if encoding else content
-
-    def host(self) -> str:
-        """Host of the URL."""
-        return str(self._request.url.host or "")
-
-    def port(self) -> int | None:
-        """Port of the URL, None for the scheme's own."""
-        port = self._request.url.port
-        return port if isinstance(port, int) else None
-
-    def model(self) -> str | None:
-        """The model of a Bedrock or Vertex URL, whose bodies have none."""
-        found = _URL_MODEL.search(self._request.url.path)
-        return next((part for part in found.groups() if part), None) if found else None
-
-    def credential(self) -> str | None:
-        """An API key, or the project of a Vertex URL; None for tokens that rotate."""
-        project = _PROJECT.search(self._request.url.path)
-        if project is not None:
-            return project[1]
-        headers = self._request.headers
-        for name in _KEY_HEADERS:
-            if value := headers.get(name):
-                return str(value)
-        scheme, _, token = str(headers.get("authorization", "")).partition(" ")
-        if scheme.lower() != "bearer" or not token or _ROTATING.match(token):
-            return None
-        return token
-
-    def betas(self) -> tuple[str, ...]:
-        """The parts of `anthropic-beta`, or of `openai-beta`."""
-        headers = self._request.headers
-        asked = headers.get("anthropic-beta") or headers.get("openai-beta") or ""
-        return tuple(part for part in map(str.strip, asked.split(",")) if part)
 
 
 class Stainless:
@@ -135,6 +77,10 @@ class Stainless:
             Seam("SyncAPIClient", "_process_response", _process_response),
             Seam("AsyncAPIClient", "_process_response", _process_response),
         )
+
+    def vanished(self) -> tuple[str, ...]:
+        """Nothing: all of this SDK that is observed goes through this one module."""
+        return ()
 
     def _request(
         self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
@@ -218,10 +164,13 @@ class Stainless:
         return call
 
     def _kind(self, options: Any) -> Kind | None:
-        if str(options.method).lower() != "post":
-            return None
-        path = str(options.url).partition("?")[0]
-        return next((kind for pattern, kind in self._turns if pattern.search(path)), None)
+        return kind_of(self._turns, options.method, str(options.url).partition("?")[0])
+
+
+def kind_of(turns: Turns, method: Any, path: str) -> Kind | None:
+    """What sort of call that is, None for one that is not observed."""
+    name = str(method).lower()
+    return next((kind for m, pattern, kind in turns if m == name and pattern.search(path)), None)
 
 
 def _asked_model(options: Any) -> str:
@@ -244,7 +193,7 @@ def _make_status_error(
     with shield("stainless.refused"):
         call = _CURRENT.get()
         if isinstance(call, Call):
-            _whole(call, kwargs["response"] if "response" in kwargs else args[0])
+            whole(call, kwargs["response"] if "response" in kwargs else args[0])
     error = wrapped(*args, **kwargs)
     with shield("stainless.refused"):
         call = _CURRENT.get()
@@ -267,26 +216,8 @@ def _process_response(
 
 def _responded(call: Call, response: Any) -> None:
     try:
-        call.attempted(HttpSent(response.request))
-        if response.is_closed:
-            _whole(call, response)
-        else:
-            _tee(call, response)
+        responded(call, response)
     finally:
         if call.late:
             _CURRENT.set(_UNSEEN)
             call.returned()
-
-
-def _whole(call: Call, response: Any) -> None:
-    """A response whose body the SDK has read, or closed unread."""
-    read = response.is_stream_consumed
-    kind = str(response.headers.get("content-type", ""))
-    call.answered(response.status_code, response.content if read else None, kind)
-
-
-def _tee(call: Call, response: Any) -> None:
-    """A response whose body somebody will read."""
-    kept = Kept(str(response.headers.get("content-encoding", "")))
-    response.stream = tee(response.stream, call, kept)
-    call.streaming(response.status_code, kept, str(response.headers.get("content-type", "")))

@@ -74,7 +74,7 @@ class Wire:
                     return
                 self.wfile.write(b"0\r\n\r\n")
 
-            do_GET = do_POST  # noqa: N815 - the base class says so
+            do_GET = do_DELETE = do_POST  # noqa: N815 - the base class says so
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

@@ -10,7 +10,7 @@ import anthropic
 import openai
 import pytest
 
-from otel_sealed.instrument.stainless import HttpSent
+from otel_sealed.instrument.http import HttpSent
 from otel_sealed.wire import Api
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import logging
 import subprocess
@@ -39,6 +40,26 @@ OWNERS: tuple[tuple[type, tuple[str, ...]], ...] = (
         ("request", "async_request", "request_streamed", "async_request_streamed"),
     ),
 )
+
+try:  # the Interactions API has another client before 2.34, and none before 1.55
+    basesdk: Any = importlib.import_module("google.genai._gaos.basesdk")
+except ImportError:
+    basesdk = None
+try:
+    legacy: Any = importlib.import_module("google.genai._interactions._base_client")
+except ImportError:
+    legacy = None
+if basesdk is not None:
+    OWNERS += (
+        (basesdk.BaseSDK, ("do_request",)),
+        (basesdk.AsyncBaseSDK, ("do_request_async",)),
+    )
+if legacy is not None:
+    OWNERS += (
+        (legacy.SyncAPIClient, ("request", "_process_response")),
+        (legacy.AsyncAPIClient, ("request", "_process_response")),
+        (legacy.BaseClient, ("_build_request", "_make_status_error_from_response")),
+    )
 ASK: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": []}
 MESSAGE = b'{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[]}'
 

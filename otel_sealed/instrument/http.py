@@ -1,0 +1,95 @@
+"""HTTP requests and responses of httpx's kind, whichever httpx: what was sent, and what comes back.
+
+Duck-typed, since an SDK brings httpx or httpx2 by release.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from otel_sealed.instrument.body import Kept, decoded
+from otel_sealed.instrument.exchange import Call
+from otel_sealed.instrument.tee import tee
+
+_URL_MODEL: Final = re.compile(
+    r"/(?:model/(?P<bedrock>[^/]+)/invoke(?:-with-response-stream)?"
+    r"|publishers/anthropic/models/(?P<vertex>[^/:]+):(?:stream)?[rR]awPredict)$"
+)
+_PROJECT: Final = re.compile(r"/(projects/[^/]+)/")
+_KEY_HEADERS: Final = ("x-api-key", "api-key", "x-goog-api-key")
+# Short-lived tokens say nothing about the account: JWTs, Google's and Anthropic's OAuth tokens.
+_ROTATING: Final = re.compile(r"ey[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.|ya29\.|sk-ant-oat")
+
+
+class HttpSent:
+    """An httpx or httpx2 request, read once the call is over."""
+
+    def __init__(self, request: Any) -> None:
+        """`request` is kept as it is."""
+        self._request = request
+
+    def body(self) -> Any:
+        """The bytes that were sent, without their content-encoding; None if streamed, or none."""
+        try:
+            content = self._request.content
+        except RuntimeError:  # httpx raises RequestNotRead for a body it did not keep
+            return None
+        encoding = self._request.headers.get("content-encoding", "")
+        return (decoded(content, encoding) if encoding else content) or None
+
+    def host(self) -> str:
+        """Host of the URL."""
+        return str(self._request.url.host or "")
+
+    def port(self) -> int | None:
+        """Port of the URL, None for the scheme's own."""
+        port = self._request.url.port
+        return port if isinstance(port, int) else None
+
+    def model(self) -> str | None:
+        """The model of a Bedrock or Vertex URL, whose bodies have none."""
+        found = _URL_MODEL.search(self._request.url.path)
+        return next((part for part in found.groups() if part), None) if found else None
+
+    def credential(self) -> str | None:
+        """An API key, or the project of a Vertex URL; None for tokens that rotate."""
+        project = _PROJECT.search(self._request.url.path)
+        if project is not None:
+            return project[1]
+        headers = self._request.headers
+        for name in _KEY_HEADERS:
+            if value := headers.get(name):
+                return str(value)
+        scheme, _, token = str(headers.get("authorization", "")).partition(" ")
+        if scheme.lower() != "bearer" or not token or _ROTATING.match(token):
+            return None
+        return token
+
+    def betas(self) -> tuple[str, ...]:
+        """The parts of `anthropic-beta`, or of `openai-beta`."""
+        headers = self._request.headers
+        asked = headers.get("anthropic-beta") or headers.get("openai-beta") or ""
+        return tuple(part for part in map(str.strip, asked.split(",")) if part)
+
+
+def responded(call: Call, response: Any) -> None:
+    """An attempt was answered: its body is read by the SDK already, or somebody will read it."""
+    call.attempted(HttpSent(response.request))
+    if response.is_closed:
+        whole(call, response)
+    else:
+        _tee(call, response)
+
+
+def whole(call: Call, response: Any) -> None:
+    """A response whose body the SDK has read, or closed unread."""
+    read = response.is_stream_consumed
+    kind = str(response.headers.get("content-type", ""))
+    call.answered(response.status_code, response.content if read else None, kind)
+
+
+def _tee(call: Call, response: Any) -> None:
+    kept = Kept(str(response.headers.get("content-encoding", "")))
+    response.stream = tee(response.stream, call, kept)
+    call.streaming(response.status_code, kept, str(response.headers.get("content-type", "")))
