@@ -237,6 +237,11 @@ RECEIVED_SIZES = _define("otel_sealed.received.sizes", "int[]", "Their sizes in 
 RECEIVED_POSITIONS = _define(
     "otel_sealed.received.positions", "string[]", "Their places in the response."
 )
+RECEIVED_IDS = _define(
+    "otel_sealed.received.ids",
+    "string[]",
+    "Keyed digests of the ids of their items, by which a pasted id is found; left out if none.",
+)
 RETURNED_ARTIFACTS = _define(
     "otel_sealed.returned.artifacts", "string[]", "Artifacts sent for the first time or not ok."
 )

@@ -72,7 +72,8 @@ def _as_zero_code() -> None:
 
 def _into_folder(settings: Any) -> None:
     from otel_sealed.cli.folder import lasting
-    from otel_sealed.cli.lines import Bound, Store
+    from otel_sealed.cli.key import keyed
+    from otel_sealed.cli.lines import Bound, Store, prepare
     from otel_sealed.instrument import instrument
     from otel_sealed.telemetry import attach
     from otel_sealed.telemetry.processor import SealedSpanProcessor
@@ -81,7 +82,17 @@ def _into_folder(settings: Any) -> None:
     store = Store(Path(settings.folder).absolute(), bound)
     made = lasting(store, os.environ.get(RUN, "run"))
     made.tracer.add_span_processor(SealedSpanProcessor())
-    instrument(tracer_provider=made.tracer, meter_provider=made.meter, logger_provider=made.logger)
+    try:
+        prepare(store.folder)
+        settings = keyed(settings, store.folder)
+    except OSError as error:
+        store.complain(error)
+    instrument(
+        tracer_provider=made.tracer,
+        meter_provider=made.meter,
+        logger_provider=made.logger,
+        settings=settings,
+    )
     attach.want("alerts")
     attach.want("folder", lambda: made.ours)
 

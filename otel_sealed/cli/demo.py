@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from otel_sealed.cli import OK, VIOLATED, complain
+from otel_sealed.cli.key import keyed
 from otel_sealed.cli.show import Ticker, console, json_line, plural, size, table, ticker, verdict
 from otel_sealed.errors import SealedError
 from otel_sealed.model import Fate, Finding, ProviderVerdict, Verdict
+from otel_sealed.telemetry.settings import load
 from otel_sealed.vocab import SCOPE
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def run(*, as_json: bool) -> int:
                 tracer_provider=made.tracer,
                 meter_provider=made.meter,
                 logger_provider=made.logger,
+                settings=keyed(load(), made.folder),
             )
             for played in playing:
                 done.append(played)

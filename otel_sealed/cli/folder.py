@@ -36,12 +36,16 @@ NAME: Final = ".otel-sealed"
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Providers that write into the folder, and the files they write. Nothing global is set."""
+    """Providers that write into the folder, and the files they write. Nothing global is set.
+
+    `folder` is where; its key is what digests are to be made with.
+    """
 
     tracer: TracerProvider
     meter: MeterProvider
     logger: LoggerProvider
     files: tuple[Path, ...]
+    folder: Path
 
 
 @contextmanager
@@ -65,7 +69,7 @@ def recording(service: str, parent: Path | None = None) -> Iterator[Recording]:
             ) from None
         made = _providers(Resource.create({"service.name": service}), traces, metrics, logs)
         try:
-            yield Recording(*made, files)
+            yield Recording(*made, files, folder)
         finally:
             made[1].force_flush()
             for provider in made:

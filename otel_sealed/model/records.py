@@ -190,13 +190,14 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One sealed value that came in with a response."""
+    """One sealed value that came in with a response; `id` is the digest of its item's id."""
 
     artifact: str
     digest: bytes
     size: int
     path: str
     state: State = State.PRESENT
+    id: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

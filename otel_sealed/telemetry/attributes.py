@@ -162,11 +162,13 @@ def _readable(rows: Iterable[Row]) -> list[str]:
 def _received(report: Report, rekey: Rekey) -> dict[str, Value]:
     rows = report.received[: vocab.MAX_ROWS]
     key = report.conversation
+    ids = [rekey(key, row.id).hex() if row.id and key else "" for row in rows]
     return {
         vocab.RECEIVED_ARTIFACTS: [vocab.word(row.artifact) for row in rows],
         vocab.RECEIVED_DIGESTS: [public_digest(r.artifact, r.digest, key, rekey) for r in rows],
         vocab.RECEIVED_SIZES: [row.size for row in rows],
         vocab.RECEIVED_POSITIONS: [vocab.path(row.path) for row in rows],
+        vocab.RECEIVED_IDS: ids if any(ids) else [],
     }
 
 

@@ -296,6 +296,7 @@ def _worst(findings: list[Finding], stand: Stand | None) -> Verdict | None:
 def _receipts(turn: Turn) -> Iterator[Receipt]:
     for block in turn.blocks:
         path = f"{turn.path}.{block.sub}" if turn.path and block.sub else turn.path or block.sub
+        id_ = next((value.digest for value in block.values if value.role is Role.ID), b"")
         for value in block.values:
             if value.role is Role.SEAL and value.state in (State.PRESENT, State.EMPTY):
-                yield Receipt(value.artifact, value.digest, value.size, path, value.state)
+                yield Receipt(value.artifact, value.digest, value.size, path, value.state, id_)

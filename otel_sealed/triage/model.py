@@ -43,12 +43,16 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Minted:
-    """One artifact that a call received: `position` is its place in the response."""
+    """One artifact that a call received: `position` is its place in the response.
+
+    `id` is the keyed digest of its item's id, empty where it has none.
+    """
 
     artifact: str
     digest: str
     size: int
     position: str
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def test_the_table_is_plain(plain: Ran) -> None:
 
 def test_the_folder_is_its_owners_and_ignores_itself(plain: Ran) -> None:
     names = {f"{signal}-{os.getpid()}.jsonl" for signal in ("traces", "metrics", "logs")}
-    assert {".gitignore", *names} == {path.name for path in plain.folder.iterdir()}
+    assert {".gitignore", "key", *names} == {path.name for path in plain.folder.iterdir()}
     assert (plain.folder / ".gitignore").read_text("utf-8") == "*\n"
     assert {0o600} == {stat.S_IMODE(path.stat().st_mode) for path in plain.folder.iterdir()}
     assert stat.S_IMODE(plain.folder.stat().st_mode) == 0o700

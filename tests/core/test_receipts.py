@@ -145,3 +145,15 @@ def test_a_receipt_holds_no_content() -> None:
     (found,) = receipts(anthropic(canary), Api.MESSAGES)
     assert canary not in repr(found)
     assert isinstance(found, ToolReceipt)
+
+
+def test_what_came_in_is_told_with_the_id_of_its_item() -> None:
+    body = {
+        "model": "gpt-5.6-sol",
+        "output": [
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": MINT.seal()}
+        ],
+    }
+    tracker = Tracker(KEY)
+    received = tracker.observe(Exchange(Api.RESPONSES, request={"input": "q"}, response=body))
+    assert [tracker.digest.name("rs_1")] == [receipt.id for receipt in received.received]

@@ -48,7 +48,7 @@ def test_every_value_has_the_type_the_vocabulary_says() -> None:
         finding(Fate.DROPPED, Verdict.BREAKS, rule="A2", artifact="x.y.signature"),
         finding(Fate.MODIFIED, Verdict.BREAKS, rule="A1", cause=Cause.MASKED),
         finding(),
-        received=(Receipt(SEAL, digest(9), 10, "content.0"),),
+        received=(Receipt(SEAL, digest(9), 10, "content.0", id=digest(8)),),
         rejection=Rejection.SIGNATURE_INVALID,
         received_types=("thinking",),
         returned_types=("text", "thinking"),
@@ -275,6 +275,17 @@ def test_digest_columns_hold_32_hex_characters() -> None:
     )
     for name in ("otel_sealed.received.digests", "otel_sealed.returned.digests"):
         assert [len(value) for value in values[name]] == [32]
+
+
+def test_ids_of_items_leave_under_the_key_of_their_conversation() -> None:
+    named = Receipt("openai.reasoning.encrypted_content", digest(3), 5, "output.0", id=digest(4))
+    given = report(received=(named, Receipt(SEAL, digest(5), 5, "output.1")))
+    values = attributes(given)
+    assert [REKEY(given.conversation, digest(4)).hex(), ""] == values["otel_sealed.received.ids"]
+
+
+def test_where_no_item_has_an_id_there_is_no_column_of_ids() -> None:
+    assert "otel_sealed.received.ids" not in attributes(received(1, 2))
 
 
 def noise(number: int) -> bytes:

@@ -13,7 +13,7 @@ from otel_sealed.contract import Exchange
 from otel_sealed.instrument import instrument
 from otel_sealed.instrument.runtime import Observes
 from otel_sealed.model import Fate, Finding, ProviderVerdict, Report
-from otel_sealed.telemetry.settings import load
+from otel_sealed.telemetry.settings import Settings, load
 from otel_sealed.testing.hosts.base import Expected, Host, Scene
 from otel_sealed.testing.strict import StrictProvider
 
@@ -96,10 +96,11 @@ def play(
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
     logger_provider: LoggerProvider | None = None,
+    settings: Settings | None = None,
     provider_for: Callable[[Host], StrictProvider] = a_provider_for,
     scene_of: Callable[[StrictProvider], Scene] = Scene,
 ) -> Iterator[Played]:
-    """Run hosts one after the other and yield each as it is done.
+    """Run hosts one after the other and yield each as it is done. Nobody's switch turns us off.
 
     Anything but a refusal of the provider's that a host dies of is raised.
     """
@@ -107,7 +108,7 @@ def play(
         tracer_provider=tracer_provider,
         meter_provider=meter_provider,
         logger_provider=logger_provider,
-        settings=load().model_copy(update={"enabled": True}),
+        settings=(settings or load()).model_copy(update={"enabled": True}),
     )
     recorder = watching.runtime.tracker = Recorder(watching.runtime.tracker)
     with _without_proxy(), watching:
