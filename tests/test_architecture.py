@@ -141,7 +141,7 @@ ROOMS = {
         siblings=names(
             "triage testing testing.strict testing.hosts probe transcript inspection zerocode"
         ),
-        outside=names("typer rich pydantic opentelemetry") | SDKS,
+        outside=names("typer rich pydantic opentelemetry prometheus_client") | SDKS,
     ),
     "__main__": Room(floor=6, siblings=names("cli")),
     # the public names: above all, so that no floor imports it

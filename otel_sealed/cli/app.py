@@ -38,14 +38,41 @@ def _root(
 
 
 @app.command()
-def demo(*, as_json: _Json = False) -> None:
+def demo(
+    *,
+    as_json: _Json = False,
+    traffic: Annotated[
+        bool, typer.Option("--traffic", help="Go on and on, for dashboards and alerts.")
+    ] = False,
+    duration: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="End traffic after that.")
+    ] = None,
+    rate: Annotated[
+        float, typer.Option(min=0.01, max=100, help="Most conversations a second.")
+    ] = 2.0,
+    scrape: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, metavar="PORT", help="Serve Prometheus on loopback."),
+    ] = None,
+    otlp: Annotated[str, typer.Option(metavar="URL", help="Send OTLP over HTTP there.")] = "",
+    faithful: Annotated[
+        bool, typer.Option("--faithful", help="Traffic that loses nothing.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Order of the hosts in traffic.")] = 0,
+) -> None:
     """Run the real SDKs against a strict local provider and show what hosts lose.
 
-    Needs no network and no key. Leaves spans, metrics and log events under .otel-sealed/.
+    Needs no network and no key. Leaves spans, metrics and log events under .otel-sealed/; with
+    --traffic sends them on instead, until Ctrl-C.
     """
-    from otel_sealed.cli import demo as door
+    if not traffic:
+        from otel_sealed.cli import demo as door
 
-    raise typer.Exit(door.run(as_json=as_json))
+        raise typer.Exit(door.run(as_json=as_json))
+    from otel_sealed.cli import traffic as endless
+
+    wanted = endless.Wanted(duration, rate, scrape, otlp, faithful, seed)
+    raise typer.Exit(endless.run(wanted, as_json=as_json))
 
 
 @app.command()

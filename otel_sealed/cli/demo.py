@@ -47,9 +47,9 @@ _WENT_BACK: Final = {
 def run(*, as_json: bool) -> int:
     """Play every host, print what it showed, leave telemetry behind."""
     done: list[Played] = []
-    with ticker(printing=as_json) as ticks, _quiet():
+    with ticker(printing=as_json) as ticks, quiet():
         ticks.say("loading the SDKs")
-        known, play, recording = _parts()
+        known, play, recording = parts()
         with recording(_SERVICE) as made:
             playing = play(
                 _told(known, ticks),
@@ -76,8 +76,12 @@ def _told(known: tuple[Host, ...], ticks: Ticker) -> Iterator[Host]:
         yield host
 
 
-def _parts() -> tuple[tuple[Host, ...], Any, Any]:
-    """Hosts, player and folder: what only the extra `demo` brings, imported as late as can be."""
+def parts() -> tuple[tuple[Host, ...], Any, Any]:
+    """Hosts, player and folder: what only the extra `demo` brings, imported as late as can be.
+
+    Raises:
+        SealedError: It is not installed.
+    """
     try:
         from otel_sealed.cli.folder import recording
         from otel_sealed.testing.hosts import hosts, play
@@ -91,7 +95,7 @@ def _parts() -> tuple[tuple[Host, ...], Any, Any]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep the warnings of our own log off the terminal: the table says the same."""
     log = logging.getLogger(SCOPE)
     handler, before = logging.NullHandler(), log.propagate

@@ -29,7 +29,7 @@ def converse(scene: Scene, replay: Replay, *, streamed: bool = False, silent: bo
         for _ in range(REQUESTS):
             message = ask(client, scene, messages, streamed=streamed, silent=silent)
             messages.append({"role": "assistant", "content": replay(message)})
-            messages.append({"role": "user", "content": _next(scene, message)})
+            messages.append({"role": "user", "content": answered(scene, message)})
 
 
 def ask(
@@ -49,7 +49,8 @@ def ask(
         return stream.get_final_message()
 
 
-def _next(scene: Scene, message: Any) -> Any:
+def answered(scene: Scene, message: Any) -> Any:
+    """What the user says next: results of the tools it calls, or a follow-up."""
     results = [
         {"type": "tool_result", "tool_use_id": block.id, "content": scene.result}
         for block in message.content

@@ -33,15 +33,16 @@ def converse(scene: Scene, replay: Replay, *, streamed: bool = False) -> None:
     client = genai.Client(api_key="demo", vertexai=False, http_options=options)
     try:
         for _ in range(REQUESTS):
-            parts = _ask(client, scene, contents, streamed=streamed)
-            contents += replay(parts, _results(scene, parts))
+            parts = ask(client, scene, contents, streamed=streamed)
+            contents += replay(parts, results(scene, parts))
             if not any(part.function_call for part in parts):
                 contents.append(types.UserContent(scene.follow_up))
     finally:
         client.close()
 
 
-def _ask(client: Any, scene: Scene, contents: list[Any], *, streamed: bool) -> Parts:
+def ask(client: Any, scene: Scene, contents: list[Any], *, streamed: bool = False) -> Parts:
+    """One request, functions declared and not called by the SDK."""
     declared = [
         types.FunctionDeclaration(name=name, parameters_json_schema=scene.schema)
         for name in (scene.tool, f"{scene.tool}_again")
@@ -57,7 +58,8 @@ def _ask(client: Any, scene: Scene, contents: list[Any], *, streamed: bool) -> P
     return [part for chunk in chunks for part in chunk.candidates[0].content.parts]
 
 
-def _results(scene: Scene, parts: Parts) -> Parts:
+def results(scene: Scene, parts: Parts) -> Parts:
+    """The results of the functions that are called, in their order."""
     return [
         types.Part(
             function_response=types.FunctionResponse(

@@ -27,12 +27,12 @@ def converse(scene: Scene, replay: Replay, *, streamed: bool = False) -> None:
         for _ in range(REQUESTS):
             response = ask(client, scene, items, streamed=streamed)
             items += replay(response)
-            items += _next(scene, response)
+            items += answered(scene, response)
 
 
-def client_of(scene: Scene) -> Any:
+def client_of(scene: Scene, key: str = "demo") -> Any:
     """A client that talks to the scene's provider."""
-    return openai.OpenAI(api_key="demo", base_url=scene.provider.openai_url, max_retries=0)
+    return openai.OpenAI(api_key=key, base_url=scene.provider.openai_url, max_retries=0)
 
 
 def ask(client: Any, scene: Scene, items: list[Json], *, streamed: bool = False) -> Any:
@@ -50,7 +50,8 @@ def ask(client: Any, scene: Scene, items: list[Json], *, streamed: bool = False)
         return next(e.response for e in list(events) if e.type == "response.completed")
 
 
-def _next(scene: Scene, response: Any) -> list[Json]:
+def answered(scene: Scene, response: Any) -> list[Json]:
+    """The items that come next: outputs of the functions it calls, or a follow-up."""
     results: list[Json] = [
         {"type": "function_call_output", "call_id": item.call_id, "output": scene.result}
         for item in response.output
