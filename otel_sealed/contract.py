@@ -53,7 +53,9 @@ class Exchange:
     earlier turns; None means: find them by content alone. `continues`: the caller knows that each
     exchange of the conversation continues the one before (a transcript). `origin` is trace id +
     span id (24 bytes) of the call, or empty. `number` is the caller's own 0-based count of
-    exchanges; None: the tracker counts.
+    exchanges; None: the tracker counts. `sdk` is the SDK's own object for this answer, where the
+    door saw it: it is looked into at the places of sealed values, never changed or kept;
+    `sdk_lacks` the artifacts that no object of this SDK's release can hold.
     """
 
     api: Api
@@ -73,6 +75,8 @@ class Exchange:
     complete: bool = True
     origin: bytes = b""
     number: int | None = None
+    sdk: Any = field(default=None, repr=False)
+    sdk_lacks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,11 @@ class RawMessage:
 
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
-    """A response before reading. `parts` as in `RawMessage`, `path` the place of all of them."""
+    """A response before reading. `parts` as in `RawMessage`, `path` the place of all of them.
+
+    `cut` are the places of parts whose seal a stream had begun and not ended. A folded stream tells
+    them under its own key `cut`, beside `complete`.
+    """
 
     parts: tuple[tuple[str, Json], ...] = field(repr=False)
     path: str = ""
@@ -150,6 +158,7 @@ class RawAnswer:
     error: Json = field(default=None, repr=False)
     missing: tuple[str, ...] = ()
     context: str = ""
+    cut: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

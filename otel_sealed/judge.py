@@ -66,6 +66,14 @@ OWN_RULES: tuple[Rule, ...] = (
         source="S thinking_config_enabled_param.py",
     ),
     Rule(
+        "X11",
+        "a seal whose block the stream never closed: whether it was whole, nobody can tell",
+        fates=frozenset({Fate.UNSEALED}),
+        verdict=Verdict.UNVERIFIABLE,
+        when=frozenset({Trait.CUT_SEAL, Trait.IN_SLOT}),
+        source="contract §1.5, A4: one delta just before its block's end; an added blob may be cut",
+    ),
+    Rule(
         "X8",
         "a turn cut short, or with reasoning between its blocks, is not carried to another model",
         fates=frozenset({Fate.DROPPED}),
@@ -133,6 +141,8 @@ def _of_finding(place: Place, finding: Finding) -> set[Trait]:
     found = set()
     if finding.digest_out:
         found.add(Trait.IN_SLOT)
+    if place.block is not None and any(v.state is State.CUT for v in place.block.values):
+        found.add(Trait.CUT_SEAL)
     if finding.cause is Cause.PLACEHOLDER:
         found.add(Trait.PLACEHOLDER)
     if finding.cause is Cause.SERVER_STATE:
@@ -167,6 +177,10 @@ def judge(finding: Finding, dialect: Dialect) -> Finding:
 
 def _rule_for(finding: Finding, dialect: Dialect) -> Rule | None:
     fate = finding.fate
+    if fate is Fate.SDK_LOSSY:  # what the provider makes of it does not depend on who lost it
+        return _rule_for(
+            replace(finding, fate=Fate.MODIFIED if finding.digest_out else Fate.DROPPED), dialect
+        )
     if fate is Fate.UNKNOWN:
         return _X2
     if fate not in (Fate.FOREIGN, Fate.INTACT) and finding.traits & _UNKNOWNS:

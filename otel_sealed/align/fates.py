@@ -103,18 +103,22 @@ def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Ite
     if not values:
         return
     slot, sent = placed
-    artifact = values[0].artifact
+    came, artifact = values[0], values[0].artifact
     now = same_artifact(sent, artifact)
     row = Finding(artifact, Fate.UNSEALED, returned=scene.path(slot), locus=Locus.SOURCE)
+    if came.state is State.CUT:
+        row = replace(row, digest_in=came.digest, size_in=came.size)
     if now is not None and now.state is State.PRESENT:
         if scene.issued.get(now.canon) or (slot, artifact) in scene.explained:
             return  # a copy of another seal, or that seal encoded over: its own row says so
         scene.explained.add((slot, artifact))
-        cause = Cause.PLACEHOLDER if now.canon in scene.names.placeholders else None
-        row = replace(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
+        dummy = now.canon in scene.names.placeholders
+        if dummy or came.state is not State.CUT:
+            cause = Cause.PLACEHOLDER if dummy else None
+            row = replace(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
         yield sent_as(row, now)
     elif block.kind is Kind.REASONING:
-        cut = values[0].state is State.EMPTY or not turn.complete
+        cut = came.state in (State.EMPTY, State.CUT) or not turn.complete
         yield replace(row, fate=Fate.UNSEALED if cut else Fate.NOT_REQUESTED)
 
 

@@ -41,7 +41,8 @@ def _same_payload(block: Block, sent: Block) -> bool:
 
 
 def _same_seal(block: Block, sent: Block) -> bool:
-    canons = {v.canon for v in block.values if v.role is Role.SEAL and v.state is State.PRESENT}
+    came = (State.PRESENT, State.CUT)
+    canons = {v.canon for v in block.values if v.role is Role.SEAL and v.state in came}
     return any(v.canon in canons for v in sent.values if v.state is State.PRESENT and v.canon)
 
 

@@ -41,7 +41,8 @@ def seal_row(
     if turn.number in scene.lineage.held:
         return _held(scene, row, found), bool(found)
     if not found or _taken(scene, value, found, placed):
-        return _absent(scene, row, turn, index, value, placed)
+        row, there = _absent(scene, row, turn, index, value, placed)
+        return _by_sdk(row) if value.lost else row, there
     here = _choose(scene, value, found, placed)
     scene.explained.update((held.slot, held.value.artifact) for held in found)
     fate, cause = _broken(scene, turn, index, block, here) or _moved(
@@ -50,6 +51,13 @@ def seal_row(
     locus = None if fate is Fate.INTACT else Locus.PROCESS
     row = sent_as(row, here.value, scene.path(here.slot))
     return replace(row, fate=fate, cause=cause, locus=locus), True
+
+
+def _by_sdk(row: Finding) -> Finding:
+    """The SDK's own object lacked it: nobody who builds on that object could have sent it."""
+    if row.fate not in (Fate.DROPPED, Fate.MODIFIED):
+        return row
+    return replace(row, fate=Fate.SDK_LOSSY, locus=Locus.SDK)
 
 
 def sent_as(row: Finding, value: Value, path: str | None = None) -> Finding:

@@ -97,7 +97,7 @@ def keys_of(turn: Turn) -> Iterator[bytes]:
 def _all_keys(turn: Turn) -> Iterator[bytes]:
     for block in turn.blocks:
         for value in block.values:
-            if value.role is Role.SEAL and value.state is State.PRESENT:
+            if value.role is Role.SEAL and value.state in (State.PRESENT, State.CUT):
                 yield value.canon
         yield from block.anchors
         yield block.payload

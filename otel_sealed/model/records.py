@@ -35,8 +35,9 @@ class Value:
 
     `digest` is keyed over the compared form (exact text or decoded bytes, as the dialect says);
     `canon` is the same whatever the base64 spelling and serves to recognise a seal across
-    dialects. Both are 16 bytes, or empty unless `state` is `present` or `empty`. `size` is in
-    bytes of the compared form. `prints` are keyed window digests (`digest.windows`).
+    dialects. Both are 16 bytes, or empty unless `state` is `present`, `cut` or `empty`. `size` is
+    in bytes of the compared form. `prints` are keyed window digests (`digest.windows`). `lost`: the
+    wire brought it, and the SDK's own object was seen to lack it.
     """
 
     artifact: str
@@ -46,6 +47,7 @@ class Value:
     canon: bytes = b""
     size: int = 0
     prints: bytes = b""
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,13 +158,15 @@ class Role(StrEnum):
 
 
 class State(StrEnum):
-    """Absent, null and empty are three states (facts: sdk-surface §4.3)."""
+    """Absent, null and empty are three states; so is what was cut off."""
 
     PRESENT = "present"
     EMPTY = "empty"
     NULL = "null"
     ABSENT = "absent"
     INVALID = "invalid"
+    CUT = "cut"
+    """It began to come, and the stream ended before its block did."""
 
 
 class Kind(StrEnum):
@@ -247,3 +249,4 @@ class Trait(StrEnum):
     IN_SLOT = "in_slot"
     AFTER_COMPACTION = "after_compaction"
     DROPS_BLOCK = "drops_block"
+    CUT_SEAL = "cut_seal"

@@ -215,9 +215,13 @@ def _usage(usage: Any) -> Usage:
 
 
 def fold(events: Iterable[Any]) -> dict[str, Any]:
-    """The message a stream amounts to. Seals are appended, not assigned, unlike the SDK (A1)."""
+    """The message a stream amounts to. Seals are appended, not assigned, unlike the SDK (A1).
+
+    Only a signature comes in deltas; what else is sealed stands in one event as a whole (A4).
+    """
     message: dict[str, Any] = {"content": []}
     blocks: dict[int, dict[str, Any]] = {}
+    signing: set[int] = set()
     complete = False
     for event in events:
         if not isinstance(event, dict):
@@ -229,14 +233,20 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
             blocks[_index(event)] = dict(event["content_block"])
         elif kind == "content_block_delta" and isinstance(event.get("delta"), dict):
             _apply(blocks.setdefault(_index(event), {"type": "other"}), event["delta"])
+            if event["delta"].get("type") == "signature_delta":
+                signing.add(_index(event))
+        elif kind == "content_block_stop":
+            signing.discard(_index(event))
         elif kind == "message_delta":
             _message_delta(message, event)
         elif kind == "message_stop":
             complete = True
         elif kind == "error":
             message["error"] = event.get("error")
-    message["content"] = [_closed(blocks[index]) for index in sorted(blocks)]
+    order = sorted(blocks)
+    message["content"] = [_closed(blocks[index]) for index in order]
     message["complete"] = complete
+    message["cut"] = [f"content.{order.index(index)}" for index in sorted(signing)]
     return message
 
 

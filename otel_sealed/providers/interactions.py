@@ -175,6 +175,7 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     """The interaction a stream amounts to: its steps as they started, with their deltas."""
     body: dict[str, Any] = {}
     steps: dict[int, dict[str, Any]] = {}
+    signing: set[int] = set()
     complete = False
     for event in events:
         if not isinstance(event, dict):
@@ -189,10 +190,17 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
             steps[index] = dict(event["step"])
         elif kind == "step.delta" and isinstance(event.get("delta"), dict):
             _apply(steps.setdefault(index, {"type": "other"}), event["delta"])
+            if isinstance(event["delta"].get("signature"), str):
+                signing.add(index)
+        elif kind == "step.stop":
+            signing.discard(index)
         elif kind == "error":
             body["error"] = event.get("error")
+    body["cut"] = []
     if not body.get("steps"):
-        body["steps"] = [steps[index] for index in sorted(steps)]
+        order = sorted(steps)
+        body["steps"] = [steps[index] for index in order]
+        body["cut"] = [str(order.index(index)) for index in sorted(signing)]
     body["complete"] = complete
     return body
 

@@ -237,10 +237,12 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     """The response a stream amounts to.
 
     `output_item.added` may hold an incomplete blob, so only `output_item.done` and the closing
-    event count; a closing event with an empty output leaves what the items said.
+    event count; a closing event with an empty output leaves what the items said. A blob of which
+    nothing else came is one that was cut.
     """
     response: dict[str, Any] = {}
     items: dict[int, Any] = {}
+    begun: dict[int, Any] = {}
     complete = False
     for event in events:
         if not isinstance(event, dict):
@@ -249,15 +251,27 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
         if kind == "response.output_item.done":
             index = event.get("output_index")
             items[index if isinstance(index, int) else len(items)] = event.get("item")
+        elif kind == "response.output_item.added" and _sealed(event.get("item")):
+            begun[event["output_index"] if isinstance(event.get("output_index"), int) else 0] = (
+                event["item"]
+            )
         elif kind == "error":
             response["error"] = {k: v for k, v in event.items() if k != "type"}
         elif isinstance(kind, str) and isinstance(event.get("response"), dict):
             response.update(event["response"])
             complete = complete or kind in _CLOSING
+    cut: set[int] = set()
     if not response.get("output"):
+        cut = set() if complete else begun.keys() - items.keys()
+        items |= {index: begun[index] for index in cut}
         response["output"] = [items[index] for index in sorted(items)]
     response["complete"] = complete
+    response["cut"] = [str(sorted(items).index(index)) for index in sorted(cut)]
     return response
+
+
+def _sealed(item: Any) -> bool:
+    return isinstance(item, dict) and bool(as_text(item.get("encrypted_content")))
 
 
 def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:

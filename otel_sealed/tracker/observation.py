@@ -85,6 +85,7 @@ class Observation:
     def _read_answer(self) -> RawAnswer:
         exchange = self._exchange
         complete = exchange.complete
+        cut: tuple[str, ...] = ()
         try:
             if exchange.events is not None:
                 payloads, lost = as_payloads(exchange.events)
@@ -92,12 +93,13 @@ class Observation:
                     self._unread.append("event.json")
                 body: Any = self._dialect.fold(payloads)
                 complete = complete and bool(body.pop("complete", True))
+                cut = () if complete else tuple(body.pop("cut", ()))
             else:
                 body = as_json(exchange.response) if exchange.response is not None else None
         except Unread as error:
             self._unread.append(f"response.{error.reason}")
             body = None
-        return replace(self._dialect.answer(body), complete=complete)
+        return replace(self._dialect.answer(body), complete=complete, cut=cut)
 
     def _judge_request(self) -> Judged | None:
         """From the newest stand the request shares, else as a whole."""
@@ -293,10 +295,13 @@ def _worst(findings: list[Finding], stand: Stand | None) -> Verdict | None:
     return max(verdicts, key=lambda v: v.rank, default=None)
 
 
+_CAME = (State.PRESENT, State.EMPTY, State.CUT)
+
+
 def _receipts(turn: Turn) -> Iterator[Receipt]:
     for block in turn.blocks:
         path = f"{turn.path}.{block.sub}" if turn.path and block.sub else turn.path or block.sub
         id_ = next((value.digest for value in block.values if value.role is Role.ID), b"")
         for value in block.values:
-            if value.role is Role.SEAL and value.state in (State.PRESENT, State.EMPTY):
+            if value.role is Role.SEAL and value.state in _CAME:
                 yield Receipt(value.artifact, value.digest, value.size, path, value.state, id_)

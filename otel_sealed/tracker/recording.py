@@ -11,7 +11,7 @@ from otel_sealed.contract import Exchange, RawAnswer
 from otel_sealed.model import Block, Facts, Head, Turn
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.judging import Judged
-from otel_sealed.wire import Sent
+from otel_sealed.wire import Handed, Sent
 
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}")
 
@@ -39,7 +39,8 @@ def record(core: Core, tools: Tools, came: Came) -> Turn | None:
     answer, facts, hint, sent, judged = came.answer, came.facts, came.hint, came.sent, came.judged
     if not answer.parts:
         return None
-    blocks, joined, chars = tools.reader.answer(answer)
+    handed = Handed(came.exchange.sdk, came.exchange.sdk_lacks)
+    blocks, joined, chars = tools.reader.answer(answer, handed)
     parent = _parent(core, hint, judged)
     before = core.ledger.get(parent) if parent >= 0 else None
     prefix, common = _prefix(sent, judged, parent)

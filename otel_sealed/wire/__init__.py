@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from otel_sealed.contract import Api, Exchange
+from otel_sealed.wire.handed import Handed
 from otel_sealed.wire.parse import as_json, as_payloads
 from otel_sealed.wire.read import Reader, Sent
 from otel_sealed.wire.search import Search, Stray, Wanted
@@ -10,6 +11,7 @@ from otel_sealed.wire.search import Search, Stray, Wanted
 __all__ = [
     "Api",
     "Exchange",
+    "Handed",
     "Reader",
     "Search",
     "Sent",

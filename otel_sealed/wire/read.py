@@ -21,6 +21,7 @@ from otel_sealed.model import (
     Value,
 )
 from otel_sealed.vocab import word
+from otel_sealed.wire.handed import NOTHING_SEEN, Handed
 from otel_sealed.wire.parse import Unread, as_json
 
 _LONG_ID = 64
@@ -71,9 +72,15 @@ class Reader:
         parts = self._dialect.head(body).items()
         return Head(tuple((name, self._digest.value(value)) for name, value in parts))
 
-    def answer(self, raw: RawAnswer) -> tuple[tuple[Block, ...], bytes, int]:
+    def answer(
+        self, raw: RawAnswer, handed: Handed = NOTHING_SEEN
+    ) -> tuple[tuple[Block, ...], bytes, int]:
         """(blocks, joined-text digest, its length) of a response, window digests included."""
         blocks = tuple(self._blocks(raw.parts, windows=True))
+        if raw.cut:
+            blocks = tuple(_cut(b) if b.sub in raw.cut else b for b in blocks)
+        if handed.seen:
+            blocks = tuple(handed.mark(b, raw.path, self._dialect, self._digest) for b in blocks)
         return blocks, *self._joined(raw.parts)
 
     def name(self, text: str) -> bytes:
@@ -258,6 +265,15 @@ def live_from(messages: tuple[Message, ...]) -> int:
         if messages[at].speaker is Speaker.USER:
             return at + 1
     return 0
+
+
+def _cut(block: Block) -> Block:
+    """A block whose seal had begun to come and did not end."""
+    values = tuple(
+        replace(v, state=State.CUT) if v.role is Role.SEAL and v.state is State.PRESENT else v
+        for v in block.values
+    )
+    return replace(block, values=values)
 
 
 def lookup(part: Mapping[str, Any], dotted: str, default: Any = None) -> Any:

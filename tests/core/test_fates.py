@@ -472,7 +472,6 @@ def test_unsealed_or_not_requested(value: Any) -> None:
     assert report.findings[0].locus is Locus.SOURCE
 
 
-@pytest.mark.xfail(strict=True, reason="a fold does not say which blocks never closed")
 def test_a_block_cut_inside_its_signature_is_unsealed() -> None:
     """Half a signature was never complete, and is replayed as if it were."""
     half = thinking()
@@ -494,7 +493,7 @@ def test_a_block_cut_inside_its_signature_is_unsealed() -> None:
         *ask("anthropic", "Go on."),
     ]
     report = tracker.observe(exchange("anthropic", body, None))
-    assert fates(report, SIGNATURE) == ["unsealed"]
+    assert row_of(report, SIGNATURE) == ("unsealed", "unverifiable", "X11")
 
 
 def test_dropping_what_was_never_sealed_has_no_row() -> None:
@@ -613,10 +612,14 @@ def test_unknown() -> None:
     assert (report.expected, report.returned) == (0, 0)
 
 
-@pytest.mark.xfail(strict=True, reason="nothing tells the core yet what the SDK's object lacked")
 def test_sdk_lossy() -> None:
     """The wire brought it and the SDK's own object was seen to lack it."""
-    assert "sdk" in {f.name for f in Exchange.__dataclass_fields__.values()}
+    answer = message(thinking(), use())
+    bare = copy.deepcopy(answer)
+    bare["content"][0].pop("signature")
+    report = replay("anthropic", answer, sets("signature", None, "thinking"), minted={"sdk": bare})
+    found = only(report, SIGNATURE)
+    assert (found.fate, found.verdict, found.locus) == ("sdk_lossy", "breaks", Locus.SDK)
 
 
 # ----------------------------------------------------------------------------------- precedence

@@ -47,7 +47,7 @@ from tests.core.builders import (
     use,
     without,
 )
-from tests.core.conversations import KEY, Body, Change, history
+from tests.core.conversations import KEY, Body, Change, exchange, history
 
 BY_NAME = {dialect.name: dialect for dialect in dialects().values()}
 
@@ -337,6 +337,26 @@ def interactions(previous: str | None) -> list[Report]:
     return [tracker.observe(Exchange(Api.INTERACTIONS, request=body))]
 
 
+def half(*, closed: bool) -> Case:
+    """A stream that was cut right behind a signature, or behind the end of its block."""
+    block = thinking()
+    delta = {"type": "signature_delta", "signature": block["signature"]}
+    events: list[Body] = [
+        {"type": "content_block_start", "index": 0, "content_block": block | {"signature": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+    ]
+    events += [{"type": "content_block_stop", "index": 0}] if closed else []
+
+    def case() -> list[Report]:
+        tracker = Tracker(KEY)
+        body = asked("anthropic")
+        tracker.observe(exchange("anthropic", body, None, events=events, complete=False))
+        messages = [*body["messages"], {"role": "assistant", "content": [block]}]
+        return [tracker.observe(exchange("anthropic", body | {"messages": messages}, None))]
+
+    return case
+
+
 CASES: dict[str, dict[str, tuple[Case, Case]]] = {
     "otel_sealed": {
         "X1": (
@@ -380,6 +400,7 @@ CASES: dict[str, dict[str, tuple[Case, Case]]] = {
                 message(text()),
             ),
         ),
+        "X11": (half(closed=False), half(closed=True)),
         "X8": (
             once(
                 "anthropic",

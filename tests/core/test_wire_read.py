@@ -264,6 +264,7 @@ def test_odd_stream_events_of_anthropic_are_folded_as_far_as_they_go() -> None:
         "stop_reason": "end_turn",
         "input_transformations": transformations,
         "complete": False,
+        "cut": [],
     }
 
 
