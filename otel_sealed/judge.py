@@ -175,12 +175,16 @@ def judge(finding: Finding, dialect: Dialect) -> Finding:
     )
 
 
+def judged_as(finding: Finding) -> Fate:
+    """The fate that rules see: what a provider makes of a loss does not depend on who lost it."""
+    if finding.fate is not Fate.SDK_LOSSY:
+        return finding.fate
+    return Fate.MODIFIED if finding.digest_out else Fate.DROPPED
+
+
 def _rule_for(finding: Finding, dialect: Dialect) -> Rule | None:
+    finding = replace(finding, fate=judged_as(finding))
     fate = finding.fate
-    if fate is Fate.SDK_LOSSY:  # what the provider makes of it does not depend on who lost it
-        return _rule_for(
-            replace(finding, fate=Fate.MODIFIED if finding.digest_out else Fate.DROPPED), dialect
-        )
     if fate is Fate.UNKNOWN:
         return _X2
     if fate not in (Fate.FOREIGN, Fate.INTACT) and finding.traits & _UNKNOWNS:

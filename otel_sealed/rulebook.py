@@ -11,7 +11,7 @@ from datetime import date
 from functools import cache
 
 from otel_sealed.contract import Rule
-from otel_sealed.judge import OWN_RULES
+from otel_sealed.judge import OWN_RULES, judged_as
 from otel_sealed.model import Finding
 from otel_sealed.providers import dialects
 
@@ -49,10 +49,11 @@ def stale(today: date) -> tuple[str, ...]:
 
 def reason(finding: Finding) -> str:
     """What the rule behind a verdict says of this fate, empty where there is none."""
+    fate = judged_as(finding)
     for _, rules in chapters():
         for rule in rules:
             fits = not rule.artifacts or finding.artifact.startswith(rule.artifacts)
-            if rule.id == finding.rule and finding.fate in rule.fates and fits:
+            if rule.id == finding.rule and fate in rule.fates and fits:
                 return rule.says
     return ""
 
@@ -66,7 +67,8 @@ def page() -> str:
         f"Version `{version()}`. The first row that fits a finding gives its verdict; within a",
         "dialect rows are tried from top to bottom. Sources: S docstring or type of an SDK,",
         "D provider documentation, I public issue, C code of a third party, M measured.",
-        "*disputed*: sources disagree. *preview*: shown, never alerting.",
+        "*disputed*: sources disagree. *preview*: shown, never alerting. What the SDK lost",
+        "(`sdk_lossy`) is judged as the `dropped` or `modified` that the provider sees.",
         "",
     ]
     for name, rules in chapters():

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -33,6 +33,9 @@ from otel_sealed.instrument.runtime import Kind, Runtime, Sent
 from otel_sealed.instrument.span import Claim, claim, place
 from otel_sealed.vocab import model_name
 from otel_sealed.wire import Exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _REFUSED: Final = 400
 
@@ -61,6 +64,7 @@ class Call:
         self._body: Any = None
         self._kept: Kept | None = None
         self._error: str | None = None
+        self._handed: Callable[[], Any] | None = None
 
     # ------------------------------------------------------------------------- what is gathered
 
@@ -99,9 +103,20 @@ class Call:
         if kept is self._kept and self._returned:
             self.settle()
 
-    def returned(self) -> None:
-        """The SDK's request method returned to its caller."""
+    def helped_by(self, helper: Callable[[], Any], finished: Callable[[Any], Any]) -> None:
+        """A helper of the SDK's, weakly referred to, adds the stream up to an object."""
+
+        def handed() -> Any:
+            found = helper()
+            return None if found is None else finished(found)
+
+        self._handed = handed
+
+    def returned(self, result: Any = None) -> None:
+        """The SDK's request method returned to its caller, with the object made of the reply."""
         self._returned = True
+        if result is not None and self._kept is None:
+            self._handed = lambda: result
         if self._sent is None:
             self._discard()
         elif self._kept is None or self._kept.ended:
@@ -241,7 +256,16 @@ class Call:
             status=self._status,
             complete=complete,
             origin=place(span),
+            sdk=self._sdk(),
+            sdk_lacks=self._kind.lacks,
         )
+
+    def _sdk(self) -> Any:
+        """The SDK's own object for the reply, where there is one and it is finished."""
+        if self._handed is not None:
+            with shield("exchange.sdk"):
+                return self._handed()
+        return None
 
     def _conversation(self) -> str | None:
         """The conversation that the active span names, if it names one."""
@@ -288,7 +312,7 @@ class Call:
             self._claim.release()
         if self._kept is not None:
             self._kept.release()
-        self._sent = self._claim = self._active = self._body = self._kept = None
+        self._sent = self._claim = self._active = self._body = self._kept = self._handed = None
 
 
 def _name(error: BaseException) -> str:

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 _TURN: Final = re.compile(r"([^/:?]+):(?:g|streamG)enerateContent(?:\?|$)")
 _KIND: Final = Kind(Api.GENERATE_CONTENT, "generate_content", provider="google")
 _OK: Final = 200
+_SIGNATURE: Final = "gemini.part.thought_signature"
 
 
 class DictSent:
@@ -178,9 +182,19 @@ class GenAI:
         if turn is None or stands_aside():
             return None
         model, request = turn
-        call = Call(self._runtime, _KIND, model)
+        call = Call(self._runtime, _kind(), model)
         call.sending(DictSent(client, model, request))
         return call
+
+
+@cache
+def _kind() -> Kind:
+    """The kind of all calls. Up to 1.19 a part has no field for its signature and loses it."""
+    part = getattr(sys.modules.get("google.genai.types"), "Part", None)
+    fields = getattr(part, "model_fields", None)
+    if fields is None or "thought_signature" in fields:
+        return _KIND
+    return replace(_KIND, lacks=frozenset({_SIGNATURE}))
 
 
 def _turn(args: Any, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:

@@ -17,6 +17,7 @@ import wrapt
 from otel_sealed.instrument import build, finalizing, forked, guard, state
 from otel_sealed.instrument.genai import GenAI
 from otel_sealed.instrument.guard import shield
+from otel_sealed.instrument.helpers import BETA_MESSAGES, MESSAGES, RESPONSES
 from otel_sealed.instrument.interactions import Interactions, legacy_interactions
 from otel_sealed.instrument.runtime import Runtime
 from otel_sealed.instrument.seam import Patch, Seam
@@ -61,8 +62,12 @@ class Adapter(Protocol):
 
 
 ADAPTERS: Final[dict[str, tuple[Callable[[Runtime], Adapter], ...]]] = {
-    "anthropic": (lambda runtime: Stainless("anthropic", ANTHROPIC, runtime),),
-    "openai": (lambda runtime: Stainless("openai", OPENAI, runtime),),
+    "anthropic": (
+        lambda runtime: Stainless("anthropic", ANTHROPIC, runtime),
+        MESSAGES.under,
+        BETA_MESSAGES.under,
+    ),
+    "openai": (lambda runtime: Stainless("openai", OPENAI, runtime), RESPONSES.under),
     "google": (GenAI, Interactions, legacy_interactions),
 }
 """Every SDK there are adapters for, by the name `instrument` takes.

@@ -128,9 +128,13 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What sort of call it is: the wire, its `operation` there, and its GenAI operation name."""
+    """What sort of call it is: the wire, its `operation` there, and its GenAI operation name.
+
+    `lacks`: artifacts that no object of the SDK's release can hold.
+    """
 
     api: Api
     name: str
     operation: str | None = None
     provider: str = ""
+    lacks: frozenset[str] = frozenset()

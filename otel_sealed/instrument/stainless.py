@@ -101,7 +101,7 @@ class Stainless:
                 _reset(token)
         if call is not None:
             with shield("stainless.returned"):
-                call.returned()
+                call.returned(result)
         return result
 
     async def _async_request(
@@ -123,7 +123,7 @@ class Stainless:
                 _reset(token)
         if call is not None:
             with shield("stainless.returned"):
-                call.returned()
+                call.returned(result)
         return result
 
     def _begin(self, args: Any, kwargs: Mapping[str, Any]) -> Call | None:

@@ -109,6 +109,11 @@ def tee(stream: Any, call: Call, kept: Kept) -> Any:
     return _classes[found](stream, call, kept)
 
 
+def call_of(stream: Any) -> Call | None:
+    """The call whose body a stream of ours is, None for any other stream."""
+    return stream._call if isinstance(stream, _Tee) else None
+
+
 def _base(kind: type, name: str) -> type | None:
     return next((base for base in kind.__mro__ if base.__name__ == name), None)
 

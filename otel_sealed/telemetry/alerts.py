@@ -6,6 +6,9 @@ key is (conversation, artifact digest, fate), and whichever comes second is sile
 may know no more than that digests differ; such an alert is `inferred`, and any fate of the same
 digest silences it, as it silences them.
 
+What an SDK's own object lacked (`sdk_lossy`) it lacks in every conversation: that is one alert an
+artifact in a process.
+
 Callbacks hear every alert that is new. Log event and log line are throttled: once per
 (conversation, artifact kind, fate, rule), then when it has been seen 10, 100 and 1000 times at
 call sites, and never more than so many an hour a process; those held back are counted and the
@@ -151,7 +154,7 @@ class AlertRoom:
 
     def tell(self, alert: Alert, *, source: str = CALL_SITE) -> bool:
         """Take in an alert; whether it was new, and is to be told."""
-        kind = (alert.conversation, alert.artifact, alert.fate.value, alert.rule)
+        kind = (_about(alert), alert.artifact, alert.fate.value, alert.rule)
         accepted = self.known.covers(
             alert.artifact, alert.fate, alert.provider, alert.model, alert.service
         )
@@ -173,7 +176,8 @@ class AlertRoom:
         return new
 
     def _note(self, alert: Alert, source: str, *, accepted: bool) -> bool:
-        key = (alert.conversation, alert.digest or alert.artifact)
+        lossy = alert.fate is Fate.SDK_LOSSY
+        key = (_about(alert), alert.artifact if lossy else alert.digest or alert.artifact)
         fates = self._told.pop(key, None) or set()
         self._told[key] = fates
         while len(self._told) > self._keys:
@@ -188,6 +192,11 @@ class AlertRoom:
         silent = bool(fates) if alert.inferred else bool(fates & {alert.fate.value, _INFERRED})
         fates.add(_INFERRED if alert.inferred else alert.fate.value)
         return not silent
+
+
+def _about(alert: Alert) -> str:
+    """What a loss is one of: a conversation; of an SDK's release, the process."""
+    return "" if alert.fate is Fate.SDK_LOSSY else alert.conversation
 
 
 _INFERRED: Final = "*"

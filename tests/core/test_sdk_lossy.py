@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from otel_sealed.model import Finding, Locus, Report
+from otel_sealed.rulebook import reason
 from otel_sealed.tracker import Tracker
 from tests.core.builders import (
     asked,
@@ -84,6 +85,7 @@ def test_a_field_the_object_lacks_was_lost_by_the_sdk(kind: Any) -> None:
     report = seen("anthropic", answer, kind(bare), unsigned)
     assert row_of(report, SIGNATURE) == ("sdk_lossy", "breaks", "A1")
     assert only(report, SIGNATURE).locus is Locus.SDK
+    assert reason(only(report, SIGNATURE)) != ""
     assert row_of(seen("anthropic", answer, sdk, unsigned), SIGNATURE)[0] == "dropped"
 
 

@@ -63,6 +63,22 @@ def test_another_fate_conversation_or_digest_is_another_alert() -> None:
     assert len(heard.calls) == 4
 
 
+def test_what_an_sdk_lacks_is_one_alert_an_artifact_in_a_process() -> None:
+    heard = Heard()
+    told = [
+        heard.room.tell(
+            alert(fate=Fate.SDK_LOSSY, conversation=f"{n:032x}", digest=f"{n + 9:032x}")
+        )
+        for n in range(9)
+    ]
+    assert told == [True, *[False] * 8]
+    assert heard.room.tell(alert(fate=Fate.SDK_LOSSY, artifact="anthropic.compaction.signature"))
+    assert [(a.artifact, count) for a, count, _ in heard.told] == [
+        ("anthropic.thinking.signature", 1),
+        ("anthropic.compaction.signature", 1),
+    ]
+
+
 def test_an_inferred_alert_is_silent_where_any_fate_was_told_and_the_other_way_round() -> None:
     heard = Heard()
     assert heard.room.tell(alert(fate=Fate.MERGED))
