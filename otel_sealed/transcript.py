@@ -7,10 +7,14 @@ wrong type is quoted.
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -25,6 +29,10 @@ _BODIES: Final = {
     "response": ((dict, list, str), "a JSON object, array or string"),
     "events": ((list,), "a JSON array"),
 }
+HEAD: Final = 1 << 16
+"""So many bytes can be peeked at."""
+
+_GZIP: Final = b"\x1f\x8b"
 _REMEDY: Final = "one JSON object a line, as the README describes transcripts"
 
 
@@ -53,8 +61,14 @@ def read(path: str | Path) -> Iterator[Exchange]:
         SealedError: The file, or a line of it, is unusable. What came before was yielded.
     """
     name = str(path)
+    with opened(name) as file:
+        yield from exchanges(file, name)
+
+
+def exchanges(file: BufferedReader, name: str) -> Iterator[Exchange]:
+    """The same of a file that is open; `name` is what errors call it."""
     found = False
-    for number, line in _lines(name):
+    for number, line in _lines(file, name):
         text = _decoded(line, _at(name, number))
         if not text.strip():
             continue
@@ -97,18 +111,35 @@ def _at(name: str, number: int) -> str:
     return f"{name}, line {number + 1}"
 
 
-def _lines(name: str) -> Iterator[tuple[int, bytes]]:
+@contextmanager
+def opened(name: str) -> Iterator[BufferedReader]:
+    """A file to read bytes from, gzipped or not. It is opened once: it may be a pipe.
+
+    Raises:
+        SealedError: It cannot be read, or turns out damaged while it is.
+    """
     try:
-        with Path(name).open("rb") as file:
-            number = 0
-            while line := file.readline(MAX_LINE):
-                if len(line) == MAX_LINE:
-                    raise SealedError("longer than 256 MiB", where=_at(name, number))
-                yield number, line
-                number += 1
+        with cast("BufferedReader[Any]", Path(name).open("rb", HEAD)) as raw:
+            if raw.peek(2)[:2] != _GZIP:
+                yield raw
+                return
+            with gzip.GzipFile(fileobj=raw) as unpacked:
+                # a reader of its own, since the one inside of it cannot be peeked at that far
+                yield BufferedReader(cast("RawIOBase", unpacked), HEAD)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise SealedError("a gzip file that is cut off or damaged", where=name) from None
     except OSError as error:
         # strerror is the system's own text; the exception itself would repeat the file's name
         raise SealedError(error.strerror or "cannot be read", where=name) from None
+
+
+def _lines(file: BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while line := file.readline(MAX_LINE):
+        if len(line) == MAX_LINE:
+            raise SealedError("longer than 256 MiB", where=_at(name, number))
+        yield number, line
+        number += 1
 
 
 def _decoded(line: bytes, where: str) -> str:

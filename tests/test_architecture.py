@@ -119,6 +119,8 @@ ROOMS = {
     # 6 doors
     # the offline form of an exchange, read from files
     "transcript": Room(floor=6, outside=names("pydantic")),
+    # what people have instead: cassettes, HAR files, flows, and what agents leave behind
+    "evidence": Room(floor=6, siblings=names("transcript")),
     # what a launcher finds by entry point: it imports the house only inside, and lets nothing out
     "zerocode": Room(floor=6),
     # one response, without a history
@@ -139,7 +141,8 @@ ROOMS = {
     "cli": Room(
         floor=6,
         siblings=names(
-            "triage testing testing.strict testing.hosts probe transcript inspection zerocode"
+            "triage testing testing.strict testing.hosts probe transcript evidence inspection"
+            " zerocode"
         ),
         outside=names("typer rich pydantic opentelemetry prometheus_client") | SDKS,
     ),

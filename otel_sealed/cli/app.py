@@ -77,7 +77,12 @@ def demo(
 
 @app.command()
 def verify(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Exchange transcripts.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...", help="Transcripts, VCR cassettes, HAR or mitmproxy files."
+        ),
+    ],
     *,
     families: Annotated[
         str,

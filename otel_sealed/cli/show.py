@@ -17,7 +17,7 @@ from rich.text import Text
 from otel_sealed.model import Verdict
 
 _PIPE_WIDTH: Final = 200
-_WHOLE: Final = ("host", "turn", "line")
+_WHOLE: Final = ("host", "turn", "line", "exchange")
 _STYLES: Final = {
     Verdict.OK: "green",
     Verdict.ALLOWED: "cyan",

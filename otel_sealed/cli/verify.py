@@ -1,14 +1,15 @@
 """`otel-sealed verify`: recorded exchanges, judged by the core that judges live calls.
 
-Every file is judged by a memory of its own, so that what it shows does not depend on which other
-files are named beside it.
+A file is a transcript, or a recording of the wire that people have anyway (`evidence`). Every file
+is judged by a memory of its own, so that what it shows does not depend on which other files are
+named beside it.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.text import Text
@@ -26,14 +27,14 @@ from otel_sealed.cli.show import (
 )
 from otel_sealed.contract import Pair
 from otel_sealed.errors import SealedError
+from otel_sealed.evidence import reading
 from otel_sealed.model import Fate, Finding, ProviderVerdict, Rejection, Report
 from otel_sealed.providers import dialects
 from otel_sealed.rulebook import reason
 from otel_sealed.telemetry.families import FORM, pair
 from otel_sealed.tracker import Tracker
-from otel_sealed.transcript import read
 
-_COLUMNS = ("line", "artifact", "came in", "went back", "fate", "verdict", "the provider")
+_COLUMNS = ("artifact", "came in", "went back", "fate", "verdict", "the provider")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,17 @@ class Row:
         }
 
 
+@dataclass(slots=True)
+class _Judged:
+    """One file: what it showed, as far as it is usable."""
+
+    file: str
+    unit: str = "line"
+    passed: str = ""
+    rows: list[Row] = field(default_factory=list)
+    error: SealedError | None = None
+
+
 def run(files: list[str], *, families: str = "", as_json: bool) -> int:
     """Judge files and print the rows; the exit status says what they showed.
 
@@ -77,22 +89,23 @@ def run(files: list[str], *, families: str = "", as_json: bool) -> int:
         return complain(unusable.line())
     worst = OK
     for file in files:
-        rows: list[Row] = []
-        error = None
+        judged = _Judged(file)
         try:
             with ticker(printing=as_json) as ticks:
-                for row in _rows(file, pairs, ticks):
+                for row in _rows(judged, pairs, ticks):
                     worst = max(worst, VIOLATED if row.finding.verdict.violates else OK)
                     if as_json:
                         json_line(row.as_json())
                     else:
-                        rows.append(row)
+                        judged.rows.append(row)
         except SealedError as unusable:
-            error = unusable
-        if not as_json and (rows or error is None):
-            _print(file, rows)
-        if error is not None:
-            worst = complain(error.line())
+            judged.error = unusable
+        if as_json and judged.passed:
+            complain(f"{file}{judged.passed}")
+        if not as_json and (judged.rows or judged.error is None):
+            _print(judged)
+        if judged.error is not None:
+            worst = complain(judged.error.line())
     return worst
 
 
@@ -105,22 +118,25 @@ def _pairs(path: str) -> tuple[Pair, ...]:
     return tuple(pair(entry) for entry in entries)
 
 
-def _rows(file: str, families: tuple[Pair, ...], ticks: Ticker) -> Iterator[Row]:
+def _rows(judged: _Judged, families: tuple[Pair, ...], ticks: Ticker) -> Iterator[Row]:
     """The rows of a file, as far as it is usable."""
     tracker = Tracker(secrets.token_bytes(32), settles=False, families=families)
-    for exchange in read(file):
-        line = exchange.number or 0
-        ticks.say(f"{file}, line {line + 1}")
-        report = tracker.observe(exchange)
-        for finding in report.findings:
-            yield Row(file, line, finding)
-        _refuse_unread(file, report)
+    with reading(judged.file) as source:
+        judged.unit = source.unit
+        for exchange in source.exchanges:
+            number = exchange.number or 0
+            ticks.say(f"{judged.file}, {source.unit} {number + 1}")
+            report = tracker.observe(exchange)
+            for finding in report.findings:
+                yield Row(judged.file, number, finding)
+            _refuse_unread(judged, report)
+        judged.passed = source.passed.line()
 
 
-def _refuse_unread(file: str, report: Report) -> None:
+def _refuse_unread(judged: _Judged, report: Report) -> None:
     if not report.unread:
         return
-    where = f"{file}, line {report.exchange + 1}"
+    where = f"{judged.file}, {judged.unit} {report.exchange + 1}"
     if "api" in report.unread:
         known = ", ".join(dialects())
         raise SealedError("its api is not read by this version", where=where, remedy=known)
@@ -130,20 +146,22 @@ def _refuse_unread(file: str, report: Report) -> None:
 # ---------------------------------------------------------------------------------- for people
 
 
-def _print(file: str, rows: list[Row]) -> None:
+def _print(judged: _Judged) -> None:
     out = console()
+    rows = judged.rows
     shown = [row for row in rows if row.finding.first or row.finding.fate is not Fate.INTACT]
     if shown:
-        out.print(table(_COLUMNS, (_cells(row) for row in shown), "line"))
-    out.print(_summary(file, rows, len(rows) - len(shown)), soft_wrap=True)
+        cells = (_cells(row, judged.unit) for row in shown)
+        out.print(table((judged.unit, *_COLUMNS), cells, judged.unit))
+    out.print(_summary(judged, len(rows) - len(shown)), soft_wrap=True)
     for line in _reasons(rows):
         out.print(line, soft_wrap=True)
 
 
-def _cells(row: Row) -> tuple[str | Text, ...]:
+def _cells(row: Row, unit: str) -> tuple[str | Text, ...]:
     found = row.finding
     origin = found.received
-    came = f"line {origin.exchange + 1} {origin.path}" if origin else "never seen"
+    came = f"{unit} {origin.exchange + 1} {origin.path}" if origin else "never seen"
     back = found.returned or ""
     return (
         str(row.exchange + 1),
@@ -163,13 +181,14 @@ def said(provider: ProviderVerdict, rejection: Rejection | None) -> str:
     return f"{provider}: {rejection}" if rejection else provider.value
 
 
-def _summary(file: str, rows: list[Row], hidden: int) -> str:
+def _summary(judged: _Judged, hidden: int) -> str:
+    file, rows = judged.file, judged.rows
     bad = sum(row.finding.verdict.violates for row in rows)
     again = f", {hidden:,} of them intact once more and not shown" if hidden else ""
     if not rows:
-        return f"{file}: nothing sealed was due or sent"
+        return f"{file}: nothing sealed was due or sent{judged.passed}"
     verb = "degrades or breaks" if bad == 1 else "degrade or break"
-    return f"{file}: {plural(len(rows), 'row')}{again}; {bad:,} {verb}"
+    return f"{file}: {plural(len(rows), 'row')}{again}; {bad:,} {verb}{judged.passed}"
 
 
 def _reasons(rows: list[Row]) -> Iterator[str]:

@@ -1,0 +1,211 @@
+"""One captured HTTP exchange, and the exchange of a model it may be.
+
+The wire is told by path and body together: a path alone is no proof (`/responses` is also where
+surveys are sent), and a gateway has any host. Credential, model of a URL and betas are read as the
+live wrap reads them, so that a recording is judged as the call it recorded.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from otel_sealed.contract import Api, Exchange
+from otel_sealed.digest import Digest
+from otel_sealed.evidence.records import Capture, Passed
+from otel_sealed.instrument.body import aws_events, decoded, is_events
+from otel_sealed.instrument.stainless import HttpSent
+from otel_sealed.providers import dialects
+from otel_sealed.vocab import host_name, word
+from otel_sealed.wire import as_json, as_payloads
+from otel_sealed.wire.parse import Unread
+
+_AWS: Final = "application/vnd.amazon.eventstream"
+_ENCODINGS: Final = {"gzip": b"\x1f\x8b", "x-gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+_GEMINI_MODEL: Final = re.compile(r"/models/([^/:]+):")
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """The parts of a URL that `HttpSent` asks for."""
+
+    host: str
+    path: str
+
+
+# ---------------------------------------------------------------------------------- the wires
+
+Fits = Callable[[Mapping[str, Any]], bool]
+
+
+def _is_messages(body: Mapping[str, Any]) -> bool:
+    return isinstance(body.get("messages"), list) and not body.keys().isdisjoint(
+        ("max_tokens", "anthropic_version", "model")
+    )
+
+
+def _is_responses(body: Mapping[str, Any]) -> bool:
+    return "model" in body or "input" in body or "previous_response_id" in body
+
+
+def _is_contents(body: Mapping[str, Any]) -> bool:
+    return "contents" in body
+
+
+_WIRES: Final[tuple[tuple[re.Pattern[str], Api, str | None, Fits], ...]] = tuple(
+    (re.compile(pattern), api, operation, fits)
+    for pattern, api, operation, fits in (
+        (r"/messages/?$", Api.MESSAGES, None, _is_messages),
+        (r"/messages/count_tokens/?$", Api.MESSAGES, "count_tokens", _is_messages),
+        (r"/models/[^/]+:(?:stream)?[rR]awPredict$", Api.MESSAGES, None, _is_messages),
+        (r"/model/[^/]+/invoke(?:-with-response-stream)?$", Api.MESSAGES, None, _is_messages),
+        (r"/responses/?$", Api.RESPONSES, None, _is_responses),
+        (r"/responses/compact/?$", Api.RESPONSES, "compact", _is_responses),
+        (r"/responses/input_tokens/?$", Api.RESPONSES, "input_tokens", _is_responses),
+        (r":(?:stream)?[gG]enerateContent$", Api.GENERATE_CONTENT, None, _is_contents),
+        (r":countTokens$", Api.GENERATE_CONTENT, "countTokens", _is_contents),
+        (r"/interactions/?$", Api.INTERACTIONS, None, _is_responses),
+        (r"/chat/completions/?$", Api.CHAT_COMPLETIONS, None, _is_messages),
+        (r"/model/[^/]+/converse(?:-stream)?$", Api.CONVERSE, None, lambda b: "messages" in b),
+    )
+)
+
+
+class Reading:
+    """Turns the captures of one file into exchanges; counts those that are none."""
+
+    def __init__(self, passed: Passed) -> None:
+        """Credentials are told apart within this reading only: its key is random and lost."""
+        self._passed = passed
+        self._digest = Digest(secrets.token_bytes(32))
+
+    def exchange(self, capture: Capture, number: int) -> Exchange | None:
+        """The exchange of a model that was captured, None for anything else."""
+        url = _split(capture.url)
+        wires = [x for x in _WIRES if x[0].search(url.path)] if _posts(capture) else []
+        if not wires:
+            self._pass(url)
+            return None
+        try:
+            request = _json(capture.request, capture.headers)
+        except Unread:
+            self._passed.bodies += 1
+            return None
+        wire = next((x for x in wires if request is None or x[3](_mapping(request))), None)
+        if wire is None:
+            self._pass(url)
+            return None
+        _, api, operation, _ = wire
+        if api not in dialects():
+            self._passed.wires[api.value] += 1
+            return None
+        return self._made(capture, url, api, operation, request, number)
+
+    def _pass(self, url: Url) -> None:
+        self._passed.hosts[word(host_name(url.host))] += 1
+
+    def _made(
+        self,
+        capture: Capture,
+        url: Url,
+        api: Api,
+        operation: str | None,
+        request: Any,
+        number: int,
+    ) -> Exchange:
+        sent = HttpSent(_Sent(url, capture.headers))
+        gemini = _GEMINI_MODEL.search(url.path) if api is Api.GENERATE_CONTENT else None
+        credential = sent.credential()
+        response, events, complete = self._answer(capture)
+        return Exchange(
+            api=api,
+            operation=operation,
+            model=gemini[1] if gemini else sent.model(),
+            host=url.host,
+            account=self._digest.account(credential) if credential else None,
+            betas=sent.betas(),
+            request=request,
+            response=response,
+            events=events,
+            status=capture.status,
+            complete=complete,
+            number=number,
+        )
+
+    def _answer(self, capture: Capture) -> tuple[Any, Any, bool]:
+        """(response, events, complete) of what came back, as far as it can be read."""
+        body = capture.response
+        if not isinstance(body, (str, bytes)):
+            return body if isinstance(body, (dict, list)) else None, None, capture.complete
+        try:
+            body = _plain(body, capture.answered)
+            if capture.answered.get("content-type", "").startswith(_AWS):
+                return None, aws_events(body), capture.complete
+            if is_events(body):
+                payloads, lost = as_payloads(body)
+                return None, payloads, capture.complete and not lost
+            parsed = as_json(body) if body.strip() else None
+        except Unread:
+            # an error page of a gateway in front of the provider is one that says nothing of seals
+            self._passed.bodies += capture.status in (None, 200)
+            return None, None, capture.complete
+        # Gemini streams a JSON array where it is not asked for an event stream
+        return (None, parsed, True) if isinstance(parsed, list) else (parsed, None, True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What `HttpSent` reads of an httpx request."""
+
+    url: Url
+    headers: Mapping[str, str]
+
+
+def _posts(capture: Capture) -> bool:
+    return capture.method.upper() == "POST"
+
+
+def _split(url: str) -> Url:
+    try:
+        parts = urlsplit(url)
+        return Url(parts.hostname or "", unquote(parts.path))
+    except ValueError:
+        return Url("", "")
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _json(body: Any, headers: Mapping[str, str]) -> Any:
+    """The request's JSON, None where it was not kept.
+
+    Raises Unread where it is no JSON.
+    """
+    if not isinstance(body, (str, bytes)):
+        return body
+    plain = _plain(body, headers)
+    return as_json(plain) if plain.strip() else None
+
+
+def _plain(body: str | bytes, headers: Mapping[str, str]) -> bytes:
+    """A body without its content-encoding. Many recorders decode it and keep the header.
+
+    Raises Unread where it cannot be undone.
+    """
+    if isinstance(body, str):
+        body = body.encode("utf-8", "surrogatepass")
+    encoding = headers.get("content-encoding", "").strip().lower()
+    magic = _ENCODINGS.get(encoding)
+    if encoding in ("", "identity") or (magic and not body.startswith(magic)):
+        return body
+    if body[:64].lstrip()[:1] in (b"{", b"[") or is_events(body):
+        return body
+    plain = decoded(body, encoding)
+    if plain is None:
+        raise Unread("encoding")
+    return plain
