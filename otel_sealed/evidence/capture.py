@@ -18,7 +18,7 @@ from otel_sealed.contract import Api, Exchange
 from otel_sealed.digest import Digest
 from otel_sealed.evidence.records import Capture, Passed
 from otel_sealed.instrument.body import aws_events, decoded, is_events
-from otel_sealed.instrument.stainless import HttpSent
+from otel_sealed.instrument.http import HttpSent
 from otel_sealed.providers import dialects
 from otel_sealed.vocab import host_name, word
 from otel_sealed.wire import as_json, as_payloads
