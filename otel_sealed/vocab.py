@@ -406,7 +406,7 @@ CAUSES = Metric(
     "{violation}",
     "Findings that degrade or break and are no known losses, by what their fingerprint is made of, "
     "cause and locus.",
-    (ARTIFACT, FATE, RULE, CAUSE, LOCUS, PROVIDER),
+    (ARTIFACT, FATE, VERDICT, RULE, CAUSE, LOCUS, PROVIDER),
 )
 EXPECTED = Metric(
     "otel_sealed.artifact.expected",

@@ -258,7 +258,14 @@ def _due(report: Report) -> int:
     return report.expected - sum(map(bool, excused))
 
 
-_WHY: Final = (vocab.ARTIFACT, vocab.FATE, vocab.RULE, vocab.CAUSE, vocab.LOCUS)
+_WHY: Final = (
+    vocab.ARTIFACT,
+    vocab.FATE,
+    vocab.VERDICT,
+    vocab.RULE,
+    vocab.CAUSE,
+    vocab.LOCUS,
+)
 
 
 def _why(finding: Finding) -> tuple[str, ...]:
@@ -266,6 +273,7 @@ def _why(finding: Finding) -> tuple[str, ...]:
     return (
         vocab.word(finding.artifact),
         finding.fate.value,
+        finding.verdict.value,
         vocab.rule_id(finding.rule) or vocab.UNSAID,
         finding.cause.value if finding.cause else vocab.UNSAID,
         finding.locus.value if finding.locus else vocab.UNSAID,

@@ -164,8 +164,8 @@ def test_violations_are_counted_by_fingerprint_cause_and_locus_unless_they_are_k
         )
     )
     assert bench.sums("otel_sealed.violations.causes") == {
-        ("anthropic", SEAL, "cut_end", "modified", "process", "A9"): 1,
-        ("anthropic", SEAL, "none", "dropped", "none", "none"): 1,
+        ("anthropic", SEAL, "cut_end", "modified", "process", "A9", "breaks"): 1,
+        ("anthropic", SEAL, "none", "dropped", "none", "none", "degrades"): 1,
     }
 
 

@@ -1,0 +1,1 @@
+"""Alerts: rules, routing and runbooks, rendered from one table."""
