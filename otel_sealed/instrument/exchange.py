@@ -99,7 +99,7 @@ class Call:
             return
         kept.ended, kept.whole = True, whole
         if error is not None and kept is self._kept:
-            self._error = _name(error)
+            self._error = error_type(error)
         if kept is self._kept and self._returned:
             self.settle()
 
@@ -127,7 +127,7 @@ class Call:
     def failed(self, error: BaseException) -> None:
         """The SDK's request method raised; nothing of `error` but its type is kept."""
         self._returned = True
-        self._error = _name(error)
+        self._error = error_type(error)
         if self._sent is None:
             self._discard()
         else:
@@ -315,7 +315,7 @@ class Call:
         self._sent = self._claim = self._active = self._body = self._kept = self._handed = None
 
 
-def _name(error: BaseException) -> str:
+def error_type(error: BaseException) -> str:
     """The `error.type` of an exception: its class, as the GenAI conventions have it."""
     kind = type(error)
     if kind.__module__ in ("builtins", ""):

@@ -19,6 +19,7 @@ from otel_sealed.instrument.genai import GenAI
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.helpers import BETA_MESSAGES, MESSAGES, RESPONSES
 from otel_sealed.instrument.interactions import Interactions, legacy_interactions
+from otel_sealed.instrument.loops import CHATS, MODELS
 from otel_sealed.instrument.runtime import Runtime
 from otel_sealed.instrument.seam import Patch, Seam
 from otel_sealed.instrument.stainless import ANTHROPIC, OPENAI, Stainless
@@ -68,7 +69,7 @@ ADAPTERS: Final[dict[str, tuple[Callable[[Runtime], Adapter], ...]]] = {
         BETA_MESSAGES.under,
     ),
     "openai": (lambda runtime: Stainless("openai", OPENAI, runtime), RESPONSES.under),
-    "google": (GenAI, Interactions, legacy_interactions),
+    "google": (GenAI, Interactions, legacy_interactions, MODELS.under, CHATS.under),
 }
 """Every SDK there are adapters for, by the name `instrument` takes.
 

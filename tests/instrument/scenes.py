@@ -10,6 +10,14 @@ from typing import Final
 
 from tests.instrument.scene_tools import Outcome, Scene
 from tests.instrument.scenes_anthropic import anthropic_async, anthropic_stream, anthropic_whole
+from tests.instrument.scenes_google import (
+    INTERACTIONS,
+    interactions,
+    interactions_async,
+    loop,
+    loop_async,
+    loop_stream,
+)
 from tests.instrument.scenes_others import (
     gemini_async,
     gemini_stream,
@@ -31,4 +39,12 @@ SCENES: Final[dict[str, Scene]] = {
     "gemini-stream": gemini_stream,
     "openai-async": openai_async,
     "gemini-async": gemini_async,
+    "gemini-loop": loop,
+    "gemini-loop-stream": loop_stream,
+    "gemini-loop-async": loop_async,
+    **(
+        {"interactions": interactions, "interactions-async": interactions_async}
+        if INTERACTIONS
+        else {}
+    ),
 }

@@ -334,7 +334,7 @@ def test_which_are_turns(
 def test_function_calling_loop(
     tracker: Recorder, wire: Wire, client: genai.Client, spans: Spans
 ) -> None:
-    """Each request of automatic function calling is an exchange and a span of its own."""
+    """Each request of automatic function calling is an exchange and a span, below one for all."""
 
     def weather(city: str) -> str:
         """Tell the weather."""
@@ -353,7 +353,10 @@ def test_function_calling_loop(
     got = client.models.generate_content(model="gemini-x", contents="é", config=config)
     assert got.text == "fine"
     assert [e.request for e in tracker.exchanges] == [json.loads(s.body) for s in wire.seen]
-    assert spans.names == ["generate_content gemini-x"] * 2
+    assert spans.names == [
+        *["generate_content gemini-x"] * 2,
+        "automatic_function_calling gemini-x",
+    ]
 
 
 def test_accounts(tracker: Recorder, wire: Wire) -> None:

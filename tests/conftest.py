@@ -1,0 +1,20 @@
+"""What holds for every test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import wrapt
+
+
+def _over_httpx(module: Any) -> None:
+    """google-genai's async client goes over httpx unless a test says otherwise.
+
+    It takes aiohttp where that is installed, which a test of one transport in this process cannot
+    stand in for.
+    """
+    if hasattr(module, "has_aiohttp"):
+        module.has_aiohttp = False
+
+
+wrapt.register_post_import_hook(_over_httpx, "google.genai._api_client")
