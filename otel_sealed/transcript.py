@@ -11,7 +11,8 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, Final, cast
@@ -33,6 +34,7 @@ HEAD: Final = 1 << 16
 """So many bytes can be peeked at."""
 
 _GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _REMEDY: Final = "one JSON object a line, as the README describes transcripts"
 
 
@@ -118,19 +120,36 @@ def opened(name: str) -> Iterator[BufferedReader]:
     Raises:
         SealedError: It cannot be read, or turns out damaged while it is.
     """
+    damage: tuple[type[Exception], ...] = (EOFError, zlib.error, gzip.BadGzipFile)
     try:
         with cast("BufferedReader[Any]", Path(name).open("rb", HEAD)) as raw:
-            if raw.peek(2)[:2] != _GZIP:
+            magic = raw.peek(4)[:4]
+            if magic == _ZSTD:
+                zstd = _zstd(name)
+                damage = (*damage, zstd.ZstdError)
+                unpack: Any = zstd.open(raw, "rb")
+            elif magic[:2] == _GZIP:
+                unpack = gzip.GzipFile(fileobj=raw)
+            else:
                 yield raw
                 return
-            with gzip.GzipFile(fileobj=raw) as unpacked:
+            with unpack as unpacked:
                 # a reader of its own, since the one inside of it cannot be peeked at that far
                 yield BufferedReader(cast("RawIOBase", unpacked), HEAD)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise SealedError("a gzip file that is cut off or damaged", where=name) from None
+    except damage:
+        raise SealedError("a compressed file that is cut off or damaged", where=name) from None
     except OSError as error:
         # strerror is the system's own text; the exception itself would repeat the file's name
         raise SealedError(error.strerror or "cannot be read", where=name) from None
+
+
+def _zstd(name: str) -> Any:
+    """The standard library's (3.14), the same for older Pythons, or the one many have."""
+    for module in ("compression.zstd", "backports.zstd", "zstandard"):
+        with suppress(ModuleNotFoundError):
+            return import_module(module)
+    remedy = "python -m pip install zstandard"
+    raise SealedError("a zstd file needs the package zstandard", where=name, remedy=remedy)
 
 
 def _lines(file: BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:

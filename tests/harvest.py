@@ -309,6 +309,28 @@ def files(harvest: Harvest, folder: Path) -> None:
         command(harvest, f"inspect broken {number}", "inspect", str(reply))
 
 
+def session_files(harvest: Harvest, folder: Path) -> None:
+    """What agents leave behind, a canary wherever they have words of their own."""
+    words = WORDS
+    thinking = {"type": "thinking", "thinking": words["answer"], "signature": words["own seal"]}
+    said = {"type": "text", "text": f'API Error: 400 {{"error": "{words["error"]}"}}'}
+    record = {"type": "assistant", "sessionId": words["ident"], "version": words["value"]}
+    lines: list[Any] = [
+        {**record, words["key"]: 1, "message": {"id": words["ident"], "content": [thinking]}},
+        {**record, "isApiErrorMessage": True, "message": {"content": [said]}},
+        {**record, "subtype": words["type"]},
+        {"type": "session_meta", "payload": {"id": words["ident"], "cli_version": words["value"]}},
+        {"type": "response_item", "payload": {**thinking, "type": "reasoning"}},
+    ]
+    texts = [json.dumps(line) for line in lines]
+    (folder / "claude.jsonl").write_text("\n".join([*texts, texts[0][:-20]]), "utf-8")
+    (folder / "codex.jsonl").write_text("\n".join(texts[::-1]), "utf-8")
+    (folder / "none.jsonl").write_text(json.dumps({words["key"]: words["value"]}), "utf-8")
+    assert command(harvest, "sessions", "sessions", str(folder)) == 1
+    assert command(harvest, "sessions --json", "sessions", "--json", str(folder)) == 1
+    assert command(harvest, "sessions none", "sessions", str(folder / "none.jsonl")) == 2
+
+
 def strange(provider: StrictProvider) -> bool:
     """Whether it answered with canaries where a vendor has words of its own."""
     words = (WORDS["own seal"].encode(), WORDS["error"].encode())
@@ -363,6 +385,8 @@ def harvested(folder: Path, chosen: tuple[Host, ...]) -> Harvest:
         in_memory(harvest, (*chosen, *STRANGE), WORDS["tool"])
         in_memory(harvest, chosen[:7], PLAIN_TOOL)
         files(harvest, folder)
+        (folder / "sessions").mkdir()
+        session_files(harvest, folder / "sessions")
         demos(harvest, folder, chosen)
     uninstrument()
     return harvest

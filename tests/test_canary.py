@@ -61,6 +61,7 @@ def test_everything_that_goes_out_was_swept(harvest: Harvest) -> None:
         "records",
         "verify",
         "inspect",
+        "sessions",
         "demo",
         "file",
     }

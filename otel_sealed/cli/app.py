@@ -104,6 +104,21 @@ def verify(
 
 
 @app.command()
+def sessions(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A session file, or a folder.")],
+    *,
+    as_json: _Json = False,
+) -> None:
+    """Say what the session files of Claude Code or Codex keep of the model's reasoning.
+
+    Counts and sizes only. Exit status: 0 every seal is on file, 1 some are not, 2 unusable input.
+    """
+    from otel_sealed.cli import sessions as door
+
+    raise typer.Exit(door.run(path, as_json=as_json))
+
+
+@app.command()
 def inspect(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A response; - reads stdin.")],
     *,

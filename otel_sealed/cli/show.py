@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod
-from rich.progress import Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -94,3 +94,32 @@ def ticker(*, printing: bool = False) -> Iterator[Ticker]:
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         yield Ticker(progress)
+
+
+class Bar:
+    """A bar on a terminal for work whose size is known; silent anywhere else."""
+
+    def __init__(self, shown: Progress | None) -> None:
+        self._shown = shown
+        self._task = shown.add_task("", total=None) if shown else None
+
+    def begin(self, text: str, total: int) -> None:
+        """The next piece of work; a `total` of 0 stands for one that is not known."""
+        if self._shown is not None and self._task is not None:
+            self._shown.update(self._task, description=text, total=total or None, completed=0)
+
+    def at(self, done: int) -> None:
+        """How much of it is done."""
+        if self._shown is not None and self._task is not None:
+            self._shown.update(self._task, completed=done)
+
+
+@contextmanager
+def progress(*, printing: bool = False) -> Iterator[Bar]:
+    """A bar on stderr that vanishes when the work is done; `printing` as for `ticker`."""
+    if not sys.stderr.isatty() or (printing and sys.stdout.isatty()):
+        yield Bar(None)
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as shown:
+        yield Bar(shown)

@@ -449,7 +449,7 @@ BAD = {
     "yaml tag": (b"interactions: !!python/object/apply:os.getcwd []", "holds no call of a model"),
     "flows": (b"12:3:abc,~", "flow 1: cut off or damaged"),
     "no flow": (b"4:1:a,]", "holds no call of a model; passed by: 1 broken"),
-    "gzip": (gzip.compress(b'{"log"' * 999)[:-9], "a gzip file that is cut off or damaged"),
+    "gzip": (gzip.compress(b'{"log"' * 999)[:-9], "a compressed file that is cut off or damaged"),
 }
 
 
