@@ -175,6 +175,70 @@ def baseline(
 
 
 @app.command()
+def triage(  # noqa: PLR0913 - one option each
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH...]",
+            help="Folders and files of a record or of a backend; - reads stdin. Default: the folder"
+            " of otel-sealed run.",
+        ),
+    ] = None,
+    *,
+    error: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="What the provider said; - reads stdin. Not kept."),
+    ] = None,
+    since: Annotated[str, typer.Option(metavar="TIME", help="2h, or a date and time.")] = "",
+    until: Annotated[str, typer.Option(metavar="TIME", help="The same.")] = "",
+    conversation: Annotated[str, typer.Option(metavar="KEY", help="Beginning of a key.")] = "",
+    trace: Annotated[str, typer.Option(metavar="ID", help="A trace id.")] = "",
+    provider: Annotated[str, typer.Option(metavar="NAME", help="As telemetry names it.")] = "",
+    model: Annotated[str, typer.Option(metavar="NAME", help="Part of a name.")] = "",
+    fate: Annotated[str, typer.Option(metavar="FATE", help="Such as dropped.")] = "",
+    incident: Annotated[str, typer.Option(metavar="ID", help="Beginning of an id.")] = "",
+    known: Annotated[bool, typer.Option("--known", help="Known losses, too.")] = False,
+    tempo: Annotated[str, typer.Option(metavar="URL", help="Ask Tempo for --trace.")] = "",
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="NAME:VALUE", help="Sent to Tempo.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most incidents shown.")] = 50,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="That read files.")] = 2,
+    as_json: _Json = False,
+) -> None:
+    """Say what a record tells of as incidents, or what a provider's error is about.
+
+    Reads OTLP JSON lines, Tempo, Jaeger, Loki, Grafana and ClickHouse, gzipped or not.
+
+    Exit status: 0 nothing found, 1 something, 2 unusable input.
+    """
+    from otel_sealed.cli import triage as door
+
+    wanted = door.asked_filter(
+        since=since,
+        until=until,
+        conversation=conversation,
+        trace=trace,
+        provider=provider,
+        model=model,
+        fate=fate,
+        incident=incident,
+        known=known,
+    )
+    asked = door.Asked(
+        paths=tuple(paths or ()),
+        wanted=wanted,
+        error=error,
+        tempo=tempo,
+        headers=tuple(header or ()),
+        limit=limit,
+        processes=processes,
+        as_json=as_json,
+    )
+    raise typer.Exit(door.run(asked))
+
+
+@app.command()
 def doctor(*, as_json: _Json = False) -> None:
     """Say what would be observed here, where it would go, and what there is to mend.
 

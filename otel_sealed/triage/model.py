@@ -252,3 +252,45 @@ class Incident:
     def lead(self) -> Broken:
         """The artifact that stands for the incident."""
         return self.parts[0]
+
+
+# -------------------------------------------------------------------------------- a pasted error
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One artifact of the history a refused request carried: where it stands and how it fared.
+
+    `minted` is the call it came with, None where the record does not say. An empty `position`
+    means that it was due and absent.
+    """
+
+    artifact: str
+    position: str
+    fate: str
+    verdict: str
+    rule: str
+    minted: Turn | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pasted:
+    """What a provider's error is about. Of its text nothing is in here.
+
+    `rejection` is its class, `pointer` the place it names as records spell it, or the kind of id it
+    names (`rs_`). `how` says by what the artifact was found: `position`, `id`, `class`, or
+    nothing. `refused` is the call that was refused. `chain` is what stood before the victim, and
+    the victim last: the error names where it was noticed, and the first link that is not well is
+    where it began. `culprit` is its index, -1 where every link is well.
+    """
+
+    rejection: str
+    pointer: str
+    how: str = ""
+    conversation: str = ""
+    refused: Turn | None = None
+    victim: Link | None = None
+    age_ns: int = -1
+    chain: tuple[Link, ...] = ()
+    culprit: int = -1
+    incidents: tuple[Incident, ...] = ()

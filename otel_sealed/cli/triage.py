@@ -1,0 +1,231 @@
+"""`otel-sealed triage`: the incidents of a record; and what a provider's error is about."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from otel_sealed.cli import OK, VIOLATED, complain
+from otel_sealed.cli import key as keys
+from otel_sealed.cli.show import Ticker, console, json_line, plural, ticker
+from otel_sealed.cli.tell import detail, flaw_line, incident_table, pasted_lines
+from otel_sealed.cli.when import moment
+from otel_sealed.errors import SealedError
+from otel_sealed.telemetry.settings import read
+from otel_sealed.triage import schema, tempo
+from otel_sealed.triage.files import found_in
+from otel_sealed.triage.index import Filter, Index
+from otel_sealed.triage.machine import flaw_object, incident_object, pasted_object
+from otel_sealed.triage.pasted import Record, clues, resolve
+
+if TYPE_CHECKING:
+    from otel_sealed.triage.model import Call, Incident
+
+STDIN: Final = "-"
+FEW: Final = 3
+"""So many incidents are told one by one; more of them in a table."""
+PROCESSES: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says."""
+
+    paths: Sequence[str] = ()
+    wanted: Filter = field(default_factory=Filter)
+    error: str | None = field(default=None, repr=False)
+    tempo: str = ""
+    headers: Sequence[str] = ()
+    limit: int = 50
+    processes: int = PROCESSES
+    as_json: bool = False
+
+
+def run(asked: Asked) -> int:
+    """Say what there is. Status: 0 nothing found, 1 something, 2 unusable input."""
+    folder = Path(read()[0].folder)
+    paths = list(asked.paths) or ([] if asked.tempo else [str(folder)])
+    with Index(_place(paths)) as index:
+        _fill(index, paths, asked)
+        stats = index.stats()
+        if not stats.calls and stats.broken:
+            flaw = index.flaws()[0]
+            where = f"{flaw.file}, line {flaw.line}" if flaw.line else flaw.file
+            return complain(f"{where}: {flaw.what}")
+        if asked.error is not None:
+            return _explain(index, asked, _key(paths, folder))
+        return _tell(index, asked)
+
+
+def asked_filter(  # noqa: PLR0913 - one option each
+    *,
+    since: str = "",
+    until: str = "",
+    conversation: str = "",
+    trace: str = "",
+    provider: str = "",
+    model: str = "",
+    fate: str = "",
+    incident: str = "",
+    known: bool = False,
+) -> Filter:
+    """The filter that options stand for.
+
+    Raises:
+        SealedError: A time is none.
+    """
+    return Filter(
+        since=moment(since, "--since"),
+        until=moment(until, "--until"),
+        conversation=conversation.lower(),
+        trace=trace.lower(),
+        provider=provider,
+        model=model,
+        fate=fate,
+        ident=incident.lower(),
+        known=known,
+    )
+
+
+def _place(paths: Sequence[str]) -> Path | None:
+    """Beside the record, where it is one folder; else nowhere."""
+    only = Path(paths[0]) if len(paths) == 1 else None
+    return only / schema.NAME if only is not None and only.is_dir() else None
+
+
+def _key(paths: Sequence[str], folder: Path) -> bytes:
+    """The key of the record: the configured one, else that of the folder it stands in."""
+    configured = read()[0].key()
+    if configured is not None:
+        return configured
+    for path in (*map(Path, paths), folder):
+        found = keys.read(path if path.is_dir() else path.parent)
+        if found:
+            return found
+    return b""
+
+
+def _fill(index: Index, paths: Sequence[str], asked: Asked) -> None:
+    named = [path for path in paths if path != STDIN]
+    if named:
+        with ticker() as ticks:
+            files = found_in(named)
+            index.update(files, processes=_processes(asked), progress=_progress(ticks))
+    if STDIN in paths:
+        index.stream("stdin", sys.stdin.buffer)
+    if asked.tempo:
+        headers = dict(_header(text) for text in asked.headers)
+        index.add("tempo", tempo.trace(asked.tempo, asked.wanted.trace, headers))
+
+
+def _processes(asked: Asked) -> int:
+    return min(asked.processes, os.cpu_count() or 1)
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not (colon and name.strip() and value.strip().isprintable()):
+        raise SealedError("no header", where="--header", remedy="NAME: VALUE")
+    return name.strip(), value.strip()
+
+
+def _progress(ticks: Ticker) -> Any:
+    def told(file: str, done: int, total: int) -> None:
+        ticks.say(f"{file}, {done * 100 // max(total, 1)} %")
+
+    return told
+
+
+# ------------------------------------------------------------------------------------ incidents
+
+
+def _tell(index: Index, asked: Asked) -> int:
+    wanted = asked.wanted
+    if asked.tempo and wanted.trace:
+        wanted = replace(wanted, trace=wanted.trace.rjust(32, "0"))
+    found = index.incidents(wanted, asked.limit)
+    total = index.count(wanted)
+    if asked.as_json:
+        for flaw in index.flaws():
+            json_line(flaw_object(flaw))
+        for incident in found:
+            json_line(incident_object(incident))
+    else:
+        _print(index, found, total, asked)
+    return VIOLATED if found else OK
+
+
+def _print(index: Index, found: list[Incident], total: int, asked: Asked) -> None:
+    out, stats = console(), index.stats()
+    where = f"{plural(stats.calls, 'call')} in {plural(stats.files, 'file')}"
+    out.print(f"{plural(total, 'incident')} in {where}", soft_wrap=True)
+    for line in _flaws(index):
+        out.print(line, soft_wrap=True)
+    if len(found) > FEW:
+        out.print(incident_table(found))
+        if total > len(found):
+            out.print(f"and {total - len(found):,} older ones: --limit {total}", soft_wrap=True)
+        out.print(f"More on one: otel-sealed triage --incident {found[0].id}", soft_wrap=True)
+    for incident in found if len(found) <= FEW else ():
+        out.print()
+        out.print(detail(incident), soft_wrap=True)
+    hidden = 0 if asked.wanted.known else index.count(replace(asked.wanted, known=True)) - total
+    if hidden:
+        out.print(f"{plural(hidden, 'incident')} of known losses not shown: --known")
+
+
+def _flaws(index: Index) -> Iterator[str]:
+    flaws = index.flaws()
+    for flaw in flaws[:3]:
+        yield flaw_line(flaw)
+    more = index.stats().broken - min(len(flaws), 3)
+    if more > 0:
+        yield f"and {plural(more, 'more line')} that could not be used"
+
+
+# --------------------------------------------------------------------------------- a pasted error
+
+
+def _explain(index: Index, asked: Asked, key: bytes) -> int:
+    text = sys.stdin.read() if asked.error == STDIN else asked.error or ""
+    if not text.strip():
+        return complain("--error is empty", "paste what the provider said, or - and pipe it in")
+    clue = clues(text)
+    del text
+    wanted = asked.wanted
+
+    def refusals(rejection: str) -> list[Call]:
+        return [call for call in index.refusals(rejection) if _wanted(call, wanted)]
+
+    def incidents(conversation: str) -> list[Incident]:
+        return (
+            index.incidents(Filter(conversation=conversation, known=True)) if conversation else []
+        )
+
+    record = Record(refusals, index.conversation, incidents, index.keys)
+    found = resolve(clue, record, key)
+    if asked.as_json:
+        json_line(pasted_object(found))
+    else:
+        out = console()
+        for line in pasted_lines(found, ids=bool(clue.ids), key=bool(key)):
+            out.print(line, soft_wrap=True)
+        for incident in found.incidents[:1]:
+            out.print()
+            out.print(detail(incident), soft_wrap=True)
+    return VIOLATED if found.victim or found.incidents else OK
+
+
+def _wanted(call: Call, wanted: Filter) -> bool:
+    return (
+        call.at >= wanted.since
+        and (not wanted.until or call.at < wanted.until)
+        and call.conversation.startswith(wanted.conversation)
+        and wanted.provider in ("", call.provider)
+        and wanted.model in call.model
+        and wanted.trace in ("", call.trace)
+    )

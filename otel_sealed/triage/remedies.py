@@ -1,0 +1,254 @@
+"""What the providers' rules allow as a way out, safest first: data, with the rules they stand on.
+
+A way fits an incident when its artifact, fate and locus do (empty: any). They are told in the order
+they stand here: first what loses nothing, last what loses the conversation. Where a way stands on
+a rule of the provider's, the rule's own words go with it, so that nobody has to take ours for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from otel_sealed.contract import Rule
+from otel_sealed.model import Fate, Locus, Rejection
+from otel_sealed.rulebook import chapters
+from otel_sealed.triage.model import Remedy
+
+_F = Fate
+_R = Rejection
+NOTHING: Final = "nothing"
+_THINKING: Final = ("anthropic.thinking", "anthropic.redacted_thinking")
+_REASONING: Final = ("openai.reasoning", "openai.function_call", "openai.message", "openai.custom")
+_COMPACTION: Final = ("anthropic.compaction", "openai.compaction")
+_CHANGED: Final = frozenset(
+    {
+        _F.MODIFIED,
+        _F.DROPPED,
+        _F.REORDERED,
+        _F.MISPLACED,
+        _F.RETYPED,
+        _F.MERGED,
+        _F.SPLIT,
+        _F.SUBSTITUTED,
+        _F.FABRICATED,
+        _F.SDK_LOSSY,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way out. `rule` names the rule that allows it, by the chapter it stands in and its id."""
+
+    does: str
+    loses: str
+    fates: frozenset[str] = frozenset()
+    artifacts: tuple[str, ...] = ()
+    locus: str = ""
+    rule: tuple[str, str] = ("", "")
+
+
+def _only(*fates: Fate) -> frozenset[str]:
+    return frozenset(fates)
+
+
+WAYS: Final = (
+    # what loses nothing
+    Way(
+        "send the same request again: it holds what was issued",
+        NOTHING,
+        locus=Locus.BEYOND,
+    ),
+    Way(
+        "go back to the account, model and endpoint that issued it; look at what routes the calls",
+        NOTHING,
+        locus=Locus.BEYOND,
+    ),
+    Way(
+        "send the turn as it was received, byte for byte, in its place",
+        "nothing, where the application still holds it",
+        _CHANGED,
+    ),
+    Way("take the keys that were added off the block", NOTHING, _only(_F.ENVELOPE_MODIFIED)),
+    Way(
+        "put back what stood before it when it was issued: system, tools, earlier messages",
+        NOTHING,
+        _only(_F.PREFIX_CHANGED),
+    ),
+    Way(
+        "go back to the platform, account or resource that issued it",
+        NOTHING,
+        _only(_F.ISSUER_CHANGED),
+    ),
+    Way("send it once, where it came", NOTHING, _only(_F.DUPLICATED)),
+    Way("send the newest compaction item in place of the older one", NOTHING, _only(_F.STALE)),
+    Way("send the item it came with in front of it", NOTHING, _only(_F.ORPHANED)),
+    Way(
+        "go on from the last good response by previous_response_id, where it is stored",
+        NOTHING,
+        artifacts=_REASONING,
+        rule=("openai", "O2"),
+    ),
+    Way(
+        "ask for it from now on: include reasoning.encrypted_content, or store the responses",
+        "the reasoning of the turns so far",
+        _only(_F.NOT_REQUESTED, _F.ABSENT_AT_SOURCE),
+        ("openai.",),
+    ),
+    # what loses a block
+    Way(
+        "leave the block that was never complete out of the history",
+        "thinking that never got its seal",
+        _only(_F.UNSEALED),
+        rule=("anthropic", "A21"),
+    ),
+    Way(
+        "leave the seal of the other vendor behind",
+        "reasoning that this vendor cannot read anyway",
+        _only(_F.FOREIGN),
+        _THINKING,
+        rule=("openai", "O12"),
+    ),
+    Way(
+        "leave the seal of the other vendor behind",
+        "reasoning that this vendor cannot read anyway",
+        _only(_F.FOREIGN),
+        ("gemini.", "openai."),
+    ),
+    Way(
+        "take the server's id off the item, and send it without its reasoning",
+        "the reasoning of that turn",
+        _only(_F.ORPHANED, _F.DROPPED, _F.NOT_REQUESTED),
+        _REASONING,
+    ),
+    # what loses turns
+    Way(
+        "leave out all thinking of finished turns, from the front on",
+        "the reasoning of those turns",
+        artifacts=_THINKING,
+        rule=("anthropic", "A8"),
+    ),
+    Way(
+        "answer the open tool calls, add a user message, and leave the thinking of that turn out",
+        "the reasoning of the turn that was under way",
+        artifacts=_THINKING,
+        rule=("anthropic", "A8"),
+    ),
+    Way(
+        "switch thinking off for the next request and leave all thinking out",
+        "all reasoning so far, and that of the next answer",
+        artifacts=_THINKING,
+        rule=("anthropic", "A9"),
+    ),
+    Way(
+        "leave the whole turns out, from the front on",
+        "what was said in them",
+        artifacts=_REASONING,
+        rule=("openai", "X7"),
+    ),
+    Way(
+        "leave the whole turns out, from the front on",
+        "what was said in them",
+        artifacts=("gemini.",),
+        rule=("gemini", "X7"),
+    ),
+    Way(
+        "compact the conversation anew",
+        "what only the lost compaction item held",
+        artifacts=_COMPACTION,
+    ),
+    Way(
+        "start a new conversation from the last good turn",
+        "everything said since",
+    ),
+)
+
+
+@lru_cache(4096)
+def remedies(artifact: str, fate: str, locus: str) -> tuple[Remedy, ...]:
+    """The ways out of an incident, safest first."""
+    return tuple(
+        dict.fromkeys(
+            Remedy(_told(way), way.loses) for way in WAYS if _fits(way, artifact, fate, locus)
+        )
+    )
+
+
+def _fits(way: Way, artifact: str, fate: str, locus: str) -> bool:
+    return (
+        (not way.fates or fate in way.fates)
+        and (not way.artifacts or artifact.startswith(way.artifacts))
+        and (not way.locus or locus == way.locus)
+    )
+
+
+def _told(way: Way) -> str:
+    rule = allowed(*way.rule)
+    return f"{way.does} ({rule.id}: {rule.says})" if rule else way.does
+
+
+def allowed(chapter: str, ident: str) -> Rule | None:
+    """The row of a rule that allows something, None where the book has none."""
+    return next((rule for rule in _rules(chapter, ident) if rule.verdict == "allowed"), None)
+
+
+def rule_of(ident: str, fate: str, artifact: str) -> Rule | None:
+    """The row of a rule that speaks of this fate of this artifact, else any row of that id."""
+    rows = list(_rules("", ident))
+    fitting = (
+        rule
+        for rule in rows
+        if fate in rule.fates and (not rule.artifacts or artifact.startswith(rule.artifacts))
+    )
+    return next(fitting, rows[0] if rows else None)
+
+
+def _rules(chapter: str, ident: str) -> Iterator[Rule]:
+    for name, rules in chapters():
+        if chapter in ("", name):
+            yield from (rule for rule in rules if rule.id == ident)
+
+
+# ------------------------------------------------------------------------ what a refusal speaks of
+
+_SIGNATURES: Final = (
+    "anthropic.thinking.signature",
+    "anthropic.redacted_thinking.data",
+    "gemini.part.thought_signature",
+)
+_SEALED: Final = ("openai.reasoning.encrypted_content", "openai.compaction.encrypted_content")
+_COMPACTED: Final = (
+    "anthropic.compaction.encrypted_content",
+    "anthropic.compaction.signature",
+    "openai.compaction.encrypted_content",
+)
+CONCERNS: Final[dict[str, tuple[str, ...]]] = {
+    _R.PREFIX_BINDING: _SIGNATURES,
+    _R.COMPACTION_INVALID: _COMPACTED,
+    _R.COMPACTION_UNSUPPORTED: _COMPACTED,
+    _R.ACCOUNT_OR_MODEL_BINDING: (*_SEALED, *_SIGNATURES),
+    _R.ID_BINDING: ("openai.reasoning.id", *_SEALED),
+    _R.UNDECRYPTABLE: (*_SEALED, *_SIGNATURES),
+    _R.SIGNATURE_INVALID: _SIGNATURES,
+    _R.SIGNATURE_MISSING: _SIGNATURES,
+    _R.THINKING_MODIFIED: _SIGNATURES,
+    _R.THINKING_MISSING: _SIGNATURES,
+    _R.THINKING_NOT_ALLOWED: _SIGNATURES,
+    _R.ORPHAN_REASONING: ("openai.reasoning.encrypted_content",),
+    _R.ORPHAN_FOLLOWER: ("openai.reasoning.encrypted_content",),
+    _R.ITEM_NOT_PERSISTED: ("openai.reasoning.encrypted_content", "openai.reasoning.id"),
+    _R.STATE_LOST: (*_SEALED, *_SIGNATURES),
+    _R.DUPLICATE_ITEM: ("openai.reasoning.encrypted_content", "openai.reasoning.id"),
+    _R.ENVELOPE_POLLUTED: (
+        "anthropic.thinking.envelope",
+        "openai.reasoning.envelope",
+        *_SIGNATURES,
+        *_SEALED,
+    ),
+    _R.MODE_CONFLICT: _SEALED,
+    _R.PLAINTEXT_REASONING_REQUIRED: (*_SEALED, *_SIGNATURES),
+}
+"""Artifacts that a class of refusals (contract §7) speaks of, the likeliest first."""
