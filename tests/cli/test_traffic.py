@@ -35,7 +35,7 @@ from tests.harvest import Harvest, scene_of
 from tests.otlp import Receiver
 
 NOT_PRODUCED = {Fate.SDK_LOSSY}
-"""Promised in the vocabulary; no part of the core says it yet."""
+"""It takes an SDK that loses what came: those that are played lose nothing."""
 pytestmark = pytest.mark.timeout(300)  # everybody plays once, on a machine that may be busy
 FULL_SPEED = ("--rate", "100")
 
