@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -42,6 +42,9 @@ _REFUSED: Final = 400
 
 class Call:
     """One logical call, retries included. Used by the thread or task that makes it."""
+
+    claims: ClassVar[bool] = True
+    """Whether a span of another tracer stands for it, and is written on."""
 
     def __init__(self, runtime: Runtime, kind: Kind, model: str = "") -> None:
         """`model` is what the caller asked for, as far as known without reading the body."""
@@ -74,7 +77,7 @@ class Call:
         self._status = self._body = self._kept = None
         if self._claim is None:
             self._active = trace.get_current_span()
-            self._claim = claim(self, self._active)
+            self._claim = claim(self, self._active) if self.claims else None
             self._context = otel_context.get_current()
 
     def attempted(self, sent: Sent) -> None:
@@ -85,6 +88,10 @@ class Call:
         """A reply is there as a whole; the last one counts."""
         self._status, self._body, self._content_type = status, body, content_type
         self._kept = None
+
+    def kept(self, encoding: str) -> Kept:
+        """What is to hold the body of its reply, of that content-encoding, while it passes."""
+        return Kept(encoding)
 
     def streaming(self, status: int | None, kept: Kept, content_type: str = "") -> None:
         """A reply is there whose body is still to be read, into `kept`; the last one counts."""
@@ -204,14 +211,21 @@ class Call:
             )
         finally:
             if owned:
-                span.end(self._started_ns + int((self._duration_s or 0.0) * 1e9))
+                self._end(span)
+
+    def _end(self, span: Span) -> None:
+        span.end(self._started_ns + int((self._duration_s or 0.0) * 1e9))
 
     def _span(self) -> tuple[Span, bool]:
         """The claimed span, while it records, or one of our own that began with the call."""
         if self._claim is not None and self._claim.span.is_recording():
             return self._claim.span, False
+        model = self._model or (self._sent.model() if self._sent else None) or ""
+        return self._own_span(model), True
+
+    def _own_span(self, model: str) -> Span:
+        """A span of our own that began with the call."""
         sent = self._sent
-        model = self._model or (sent.model() if sent else None) or ""
         attributes = self._runtime.emitter.start_attributes(
             operation=self._kind.name,
             provider=self._kind.provider,
@@ -219,14 +233,13 @@ class Call:
             host=sent.host() if sent else "",
             port=sent.port() if sent else None,
         )
-        span = self._runtime.tracer.start_span(
+        return self._runtime.tracer.start_span(
             self._named(model),
             context=self._context,
             kind=SpanKind.CLIENT,
             attributes=attributes,
             start_time=self._started_ns,
         )
-        return span, True
 
     def _named(self, model: str) -> str:
         return f"{self._kind.name} {model_name(model)}".rstrip()
@@ -250,6 +263,7 @@ class Call:
             conversation=self._conversation(),
             account=self._runtime.account(credential) if credential else None,
             betas=sent.betas(),
+            transport=self._kind.transport,
             request=sent.body(),
             response=response,
             events=events,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from otel_sealed.instrument.body import Kept, decoded
+from otel_sealed.instrument.body import decoded
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.tee import tee
 
@@ -41,6 +41,11 @@ class HttpSent:
     def host(self) -> str:
         """Host of the URL."""
         return str(self._request.url.host or "")
+
+    def path(self) -> str:
+        """Path and query of the URL."""
+        raw = self._request.url.raw_path
+        return raw.decode("ascii", "replace") if isinstance(raw, bytes) else str(raw)
 
     def port(self) -> int | None:
         """Port of the URL, None for the scheme's own."""
@@ -90,6 +95,6 @@ def whole(call: Call, response: Any) -> None:
 
 
 def _tee(call: Call, response: Any) -> None:
-    kept = Kept(str(response.headers.get("content-encoding", "")))
+    kept = call.kept(str(response.headers.get("content-encoding", "")))
     response.stream = tee(response.stream, call, kept)
     call.streaming(response.status_code, kept, str(response.headers.get("content-type", "")))

@@ -20,9 +20,10 @@ from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.helpers import BETA_MESSAGES, MESSAGES, RESPONSES
 from otel_sealed.instrument.interactions import Interactions, legacy_interactions
 from otel_sealed.instrument.loops import CHATS, MODELS
+from otel_sealed.instrument.routes import ANTHROPIC, OPENAI
 from otel_sealed.instrument.runtime import Runtime
 from otel_sealed.instrument.seam import Patch, Seam
-from otel_sealed.instrument.stainless import ANTHROPIC, OPENAI, Stainless
+from otel_sealed.instrument.stainless import Stainless
 from otel_sealed.vocab import SCOPE
 
 if TYPE_CHECKING:

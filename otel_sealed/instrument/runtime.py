@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -131,6 +131,9 @@ class Kind:
     """What sort of call it is: the wire, its `operation` there, and its GenAI operation name.
 
     `lacks`: artifacts that no object of the SDK's release can hold.
+    `parts`: told the exchange of the whole call and its path with query, gives the turns in it; a
+    call without is one turn. `transport`: what carries it if not an HTTP request of its own.
+    `purpose`: what the form field of that name has to say for it to be of this sort.
     """
 
     api: Api
@@ -138,3 +141,6 @@ class Kind:
     operation: str | None = None
     provider: str = ""
     lacks: frozenset[str] = frozenset()
+    transport: str | None = None
+    parts: Callable[[Exchange, str], Iterator[Exchange]] | None = None
+    purpose: str = ""

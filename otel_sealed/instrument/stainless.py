@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any, Final
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.http import HttpSent, responded, whole
+from otel_sealed.instrument.parts import Parts, sent_of
 from otel_sealed.instrument.runtime import Kind, Runtime
 from otel_sealed.instrument.seam import Seam
 from otel_sealed.instrument.span import stands_aside
-from otel_sealed.wire import Api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,14 +42,6 @@ _CURRENT: ContextVar[object] = ContextVar("otel_sealed_call", default=_UNSEEN)
 
 Turns = tuple[tuple[str, re.Pattern[str], Kind], ...]
 """What is observed, by method and path."""
-
-ANTHROPIC: Final[Turns] = (
-    ("post", re.compile(r"(?:^|/)v1/messages/?$"), Kind(Api.MESSAGES, "chat")),
-)
-OPENAI: Final[Turns] = (
-    ("post", re.compile(r"(?:^|/)responses/?$"), Kind(Api.RESPONSES, "chat")),
-    ("post", re.compile(r"(?:^|/)responses/compact/?$"), Kind(Api.RESPONSES, "compact", "compact")),
-)
 
 
 class Stainless:
@@ -132,7 +124,11 @@ class Stainless:
         kind = self._kind(options)
         if kind is None or stands_aside():
             return None
-        return Call(self._runtime, kind, _asked_model(options))
+        return self._call(kind, options)
+
+    def _call(self, kind: Kind, options: Any) -> Call:
+        made = Call if kind.parts is None else Parts
+        return made(self._runtime, kind, _asked_model(options))
 
     def _build_request(
         self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
@@ -143,7 +139,7 @@ class Stainless:
             if call is _UNSEEN or (isinstance(call, Call) and call.late):
                 call = self._late(call, args, kwargs)
             if isinstance(call, Call):
-                call.sending(HttpSent(request))
+                call.sending(sent_of(HttpSent(request), request, call))
         return request
 
     def _late(self, before: object, args: Any, kwargs: Mapping[str, Any]) -> Call | None:
@@ -158,13 +154,16 @@ class Stainless:
             if isinstance(before, Call):
                 _CURRENT.set(_UNSEEN)
             return None
-        call = Call(self._runtime, kind, _asked_model(options))
+        call = self._call(kind, options)
         call.late = True
         _CURRENT.set(call)
         return call
 
     def _kind(self, options: Any) -> Kind | None:
-        return kind_of(self._turns, options.method, str(options.url).partition("?")[0])
+        kind = kind_of(self._turns, options.method, str(options.url).partition("?")[0])
+        if kind is not None and kind.purpose and kind.purpose != _field(options, "purpose"):
+            return None
+        return kind
 
 
 def kind_of(turns: Turns, method: Any, path: str) -> Kind | None:
@@ -175,9 +174,13 @@ def kind_of(turns: Turns, method: Any, path: str) -> Kind | None:
 
 def _asked_model(options: Any) -> str:
     """The model by one look-up; nothing is walked, since a walk would use generators up."""
-    data = options.json_data
-    model = data.get("model") if isinstance(data, dict) else None
+    model = _field(options, "model")
     return model if isinstance(model, str) else ""
+
+
+def _field(options: Any, name: str) -> Any:
+    data = options.json_data
+    return data.get(name) if isinstance(data, dict) else None
 
 
 def _reset(token: Token[object] | None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from otel_sealed import vocab
 from otel_sealed.align.prefix import full_prefixes, shared, told
 from otel_sealed.contract import Exchange, RawAnswer
-from otel_sealed.model import Block, Facts, Head, Turn
+from otel_sealed.model import Block, Facts, Head, Role, Turn
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.judging import Judged
 from otel_sealed.wire import Handed, Sent
@@ -41,6 +41,9 @@ def record(core: Core, tools: Tools, came: Came) -> Turn | None:
         return None
     handed = Handed(came.exchange.sdk, came.exchange.sdk_lacks)
     blocks, joined, chars = tools.reader.answer(answer, handed)
+    again = _again(core, blocks) if came.exchange.request is None else None
+    if again is not None:
+        return again
     parent = _parent(core, hint, judged)
     before = core.ledger.get(parent) if parent >= 0 else None
     prefix, common = _prefix(sent, judged, parent)
@@ -75,6 +78,13 @@ def record(core: Core, tools: Tools, came: Came) -> Turn | None:
         parent=parent,
     )
     return core.ledger.record(turn)
+
+
+def _again(core: Core, blocks: tuple[Block, ...]) -> Turn | None:
+    """The turn that an answer without its request was recorded as before: it is fetched again."""
+    seals = [v.canon for b in blocks for v in b.values if v.role is Role.SEAL and v.canon]
+    holders = [set(core.ledger.lookup(canon)) for canon in seals]
+    return core.ledger.get(max(set.intersection(*holders), default=-1)) if holders else None
 
 
 def _parent(core: Core, hint: bytes, judged: Judged | None) -> int:
