@@ -136,7 +136,7 @@ ROOMS = {
         floor=6, siblings=names("testing.strict testing"), outside=names("opentelemetry") | SDKS
     ),
     # The strict provider judges raw bytes on its own: what it shared with us it could not catch.
-    "testing.strict": Room(floor=6, alone=True),
+    "testing.strict": Room(floor=6, outside=names("websockets"), alone=True),
     "probe": Room(floor=6, outside=names("pydantic rich") | SDKS),
     "cli": Room(
         floor=6,

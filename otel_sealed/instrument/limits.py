@@ -37,9 +37,16 @@ class Limit:
 
 
 NOT_COVERED: Final = (
-    Limit("WebSocket and realtime connections", "no HTTP request and response to look at"),
-    Limit("the Gemini Live API", "a WebSocket connection"),
-    Limit("batches", "results are files read long after the requests were sent"),
+    Limit(
+        "the Realtime API of OpenAI and the Live API of Gemini", "sessions with wires of their own"
+    ),
+    Limit("a WebSocket of the Responses API opened before we came", "it is shadowed when it opens"),
+    Limit("batches of Gemini", "their results are not read"),
+    Limit(
+        "of a batch, what is beyond 10,000 entries, or 32 MiB of a file",
+        "it is read in memory; that there was more is counted",
+    ),
+    Limit("agents that a provider runs by itself", "their state never passes through the client"),
     Limit("chat.completions", "what gateways put sealed values into there is not read"),
 )
 

@@ -23,6 +23,7 @@ from otel_sealed.instrument.loops import CHATS, MODELS
 from otel_sealed.instrument.routes import ANTHROPIC, OPENAI
 from otel_sealed.instrument.runtime import Runtime
 from otel_sealed.instrument.seam import Patch, Seam
+from otel_sealed.instrument.sockets import Sockets
 from otel_sealed.instrument.stainless import Stainless
 from otel_sealed.vocab import SCOPE
 
@@ -69,7 +70,7 @@ ADAPTERS: Final[dict[str, tuple[Callable[[Runtime], Adapter], ...]]] = {
         MESSAGES.under,
         BETA_MESSAGES.under,
     ),
-    "openai": (lambda runtime: Stainless("openai", OPENAI, runtime), RESPONSES.under),
+    "openai": (lambda runtime: Stainless("openai", OPENAI, runtime), RESPONSES.under, Sockets),
     "google": (GenAI, Interactions, legacy_interactions, MODELS.under, CHATS.under),
 }
 """Every SDK there are adapters for, by the name `instrument` takes.
@@ -250,6 +251,7 @@ def uninstrument() -> None:
 def _leave(handle: Handle) -> None:
     global _current  # noqa: PLW0603 - the SDKs are process-wide, too
     handle._detach()
+    handle.runtime.on = False
     if _current is not handle:
         return
     _current = None

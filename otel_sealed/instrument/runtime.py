@@ -92,7 +92,10 @@ def _nothing() -> None:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Runtime:
-    """What all calls of one `instrument()` share. `settled` is called after each settled call."""
+    """What all calls of one `instrument()` share.
+
+    `settled` is called after each settled call; `on` until it is taken back.
+    """
 
     tracker: Observes
     emitter: Emits
@@ -100,6 +103,7 @@ class Runtime:
     account: Callable[[str], str]
     conversation_attribute: str = CONVERSATION_ID
     settled: Callable[[], None] = _nothing
+    on: bool = True
     _open: dict[int, weakref.ref[Open]] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 

@@ -47,6 +47,13 @@ OWNERS: tuple[tuple[type, tuple[str, ...]], ...] = (
     ),
 )
 
+_SOCKETS: Any = importlib.import_module("openai.resources.responses.responses")
+for _kind in ("", "Async") if hasattr(_SOCKETS.Responses, "connect") else ():
+    _line = getattr(_SOCKETS, f"{_kind}ResponsesConnection")
+    OWNERS += ((_line, ("__init__",)),)
+    if hasattr(_line, "_reconnect"):
+        OWNERS += ((getattr(_SOCKETS, f"{_kind}ResponsesConnectionManager"), ("_connect_ws",)),)
+
 try:  # the Interactions API has another client before 2.34, and none before 1.55
     basesdk: Any = importlib.import_module("google.genai._gaos.basesdk")
 except ImportError:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import anthropic_checks as checks
 from . import sse
 from .anthropic_stream import events
+from .batches import MessageBatches
 from .records import (
     Obj,
     RefusedError,
@@ -86,6 +87,7 @@ class Anthropic:
         self._settings = settings
         self._turns: dict[str, tuple[checks.Shape, ...]] = {}
         self._threads: dict[str, _Thread] = {}
+        self._batches = MessageBatches(mint, self.answer)
 
     def matches(self, path: str) -> bool:
         """Say whether a path belongs to the Messages API."""
@@ -113,6 +115,8 @@ class Anthropic:
             return refused.reply
 
     def _answer(self, request: Request) -> Reply:
+        if self._batches.matches(request.path):
+            return self._batches.answer(request) or self._refusal(404, "Not Found")
         body = decode(request.body)
         if request.method != "POST":
             return self._refusal(404, "Not Found")

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import openai_checks as checks
 from . import sse
+from .batches import ResponseBatches
+from .conversations import Conversations
 from .openai_stream import events
 from .records import (
     Obj,
@@ -27,13 +29,14 @@ from .records import (
     whole,
 )
 from .script import Stage, arguments, stage
+from .websocket import METHOD
 
 if TYPE_CHECKING:
     from .mint import Mint
 
 REASONING = "openai.reasoning.encrypted_content"
 COMPACTION = "openai.compaction.encrypted_content"
-_PATH = re.compile(r"(?:/openai)?/v1/responses(?:/(?P<rest>[^/]+))?")
+_PATH = re.compile(r"(?:/openai|(?:/openai)?/v1)/responses(?:/(?P<rest>[^/]+))?")
 _INCLUDE = "reasoning.encrypted_content"
 _BORN = 1_790_000_000
 _ECHOED: Obj = {
@@ -61,7 +64,10 @@ class _Held:
 
 
 class OpenAI:
-    """Speaks `/v1/responses`: create (streamed or not), retrieve, compact."""
+    """Speaks `/v1/responses` (create, streamed or not; retrieve; compact), and what lies beside it.
+
+    That is files, batches and conversations; a message of a WebSocket is a `create` that streams.
+    """
 
     name = "openai"
 
@@ -71,10 +77,17 @@ class OpenAI:
         self._made = 0
         self._book = checks.Book(self._find)
         self._held: dict[str, _Held] = {}
+        self._on_socket: dict[tuple[str, str], _Held] = {}
+        self._conversations = Conversations(mint)
+        self._batches = ResponseBatches(mint, self.answer)
 
     def matches(self, path: str) -> bool:
         """Say whether a path belongs to the Responses API."""
-        return _PATH.fullmatch(path) is not None
+        return _PATH.fullmatch(path) is not None or self._beside(path) is not None
+
+    def _beside(self, path: str) -> Conversations | ResponseBatches | None:
+        stores = (self._conversations, self._batches)
+        return next((store for store in stores if store.matches(path)), None)
 
     def frame(self, event: Obj) -> bytes:
         """Write one event of a stream."""
@@ -88,6 +101,8 @@ class OpenAI:
     def forget_state(self) -> None:
         """Lose all stored responses and items."""
         self._held.clear()
+        self._on_socket.clear()
+        self._conversations.forget()
         self._book.forget_stored()
 
     def answer(self, request: Request) -> Reply:
@@ -103,6 +118,12 @@ class OpenAI:
             return refused.reply
 
     def _answer(self, request: Request) -> Reply:
+        beside = self._beside(request.path)
+        if beside is not None:
+            reply = beside.answer(request)
+            if reply is None:
+                raise checks.BrokenRuleError("Not found", status=404)
+            return reply
         path = _PATH.fullmatch(request.path)
         rest = path["rest"] if path else None
         if request.method == "GET" and rest:
@@ -110,7 +131,7 @@ class OpenAI:
         body = decode(request.body)
         if body is None:
             raise checks.BrokenRuleError("We could not parse the JSON body of your request.")
-        if request.method != "POST" or rest not in (None, "compact"):
+        if request.method not in ("POST", METHOD) or rest not in (None, "compact"):
             raise checks.BrokenRuleError("Invalid URL", status=404)
         if "model" not in body:
             raise checks.BrokenRuleError(
@@ -118,25 +139,35 @@ class OpenAI:
                 code="missing_required_parameter",
                 parameter="model",
             )
-        history = self._history(body)
-        return self._compact(body, history) if rest else self._create(body, history)
+        history = self._history(body, request.connection)
+        if rest:
+            return self._compact(body, history)
+        return self._create(body, history, request.connection)
 
     # ------------------------------------------------------------------------------ reading
 
-    def _history(self, body: Obj) -> list[Obj]:
+    def _history(self, body: Obj, connection: str) -> list[Obj]:
         """Check the items sent, and put those the server holds before them."""
         sent = _items(body.get("input"))
         previous = body.get("previous_response_id")
         held: list[Obj] = []
+        conversation = _conversation(body)
+        if conversation is not None:
+            kept = self._conversations.held(conversation)
+            if kept is None:
+                raise checks.BrokenRuleError("Conversation not found.", status=404)
+            held = list(kept)
         if previous is not None:
-            if previous not in self._held:
+            response = self._held.get(previous) or self._on_socket.get((connection, previous))
+            if response is None:
                 raise checks.BrokenRuleError(
                     f"Previous response with id '{previous}' not found.",
                     code="previous_response_not_found",
                     parameter="previous_response_id",
                 )
-            held = self._held[previous].items
-        checks.check(sent, self._book, by_reference=previous is not None)
+            held = response.items
+        by_reference = previous is not None or conversation is not None
+        checks.check(sent, self._book, by_reference=by_reference)
         if self._settings.refuse_held_duplicates:
             checks.check_duplicates([*held, *sent])
         return [*held, *sent]
@@ -164,16 +195,22 @@ class OpenAI:
 
     # ------------------------------------------------------------------------------ writing
 
-    def _create(self, body: Obj, history: list[Obj]) -> Reply:
+    def _create(self, body: Obj, history: list[Obj], connection: str) -> Reply:
         tool = _tool(body)
         output = self._output(body, tool, _stage(history, tool))
         response = self._response(body, history, output)
         stored = response["store"]
         self._book.add(output, stored=stored)
+        holds = _Held([*history, *output], response)
         if stored:
-            self._held[response["id"]] = _Held([*history, *output], response)
+            self._held[response["id"]] = holds
+        elif connection:  # O27: on its connection it can be continued all the same
+            self._on_socket[connection, response["id"]] = holds
+        conversation = _conversation(body)
+        if conversation is not None:
+            self._conversations.add(conversation, [*_items(body.get("input")), *output])
         shown = {**response, "output": [self._shown(item, body) for item in output]}
-        if body.get("stream") is True:
+        if body.get("stream") is True or connection:
             return stream([sse.named(event) for event in events(shown)], self._headers())
         return self._reply(shown)
 
@@ -288,6 +325,12 @@ def _error_body(
     message: str, kind: str, code: str | None = None, parameter: str | None = None
 ) -> Obj:
     return {"error": {"message": message, "type": kind, "param": parameter, "code": code}}
+
+
+def _conversation(body: Obj) -> str | None:
+    named = body.get("conversation")
+    ident = named.get("id") if isinstance(named, dict) else named
+    return ident if isinstance(ident, str) else None
 
 
 def _items(sent: Any) -> list[Obj]:

@@ -41,13 +41,18 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request, its body as received."""
+    """One HTTP request, its body as received.
+
+    Attributes:
+        connection: Names the WebSocket whose message it is; empty for HTTP.
+    """
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    connection: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
+from . import websocket
 from .records import Reply, Request
 from .sse import pieces
 
@@ -115,6 +116,9 @@ class Handler(BaseHTTPRequestHandler):
         self._serve()
 
     def _serve(self) -> None:
+        if self.headers.get("upgrade", "").lower() == "websocket":
+            websocket.serve(self, self.server.respond)
+            return
         body = b"".join(self._body())
         parts = urlsplit(self.path)
         request = Request(
