@@ -54,7 +54,8 @@ def test_nothing_is_touched_and_all_is_seen(door: Door) -> None:
     finally:
         uninstrument()
     assert told == bare_told
-    assert bodies(sent) == bodies(bare_sent)
+    for ours, bare in zip(bodies(sent), bodies(bare_sent), strict=True):
+        assert ours == bare
     assert [x.status for x in sent] == [x.status for x in bare_sent]
     assert door.same(watching.exchanges, door.turns(sent))
     assert watching.told() == door.told
