@@ -280,8 +280,20 @@ def demos(harvest: Harvest, folder: Path, chosen: tuple[Host, ...]) -> None:
         patch.setattr(hosts_module, "play", playing)
         for arguments in (("demo",), ("demo", "--json")):
             assert command(harvest, " ".join(arguments), *arguments) == 0
-    for path in (folder / ".otel-sealed").iterdir():
+    record = folder / ".otel-sealed"
+    for path in record.iterdir():
         harvest.outputs[f"file {path.name}"] = path.read_bytes()
+    told(harvest, folder, str(record))
+
+
+def told(harvest: Harvest, folder: Path, record: str) -> None:
+    """What triage makes of that record: in a terminal, for machines, and as a page."""
+    assert command(harvest, "triage", "triage", record) == 1
+    assert command(harvest, "triage --json", "triage", "--json", record) == 1
+    assert command(harvest, "triage strips", "triage", "--limit", "3", record) == 1
+    page = folder / "page.html"
+    assert command(harvest, "report", "report", record, "--html", str(page)) == 1
+    harvest.outputs["report page"] = page.read_bytes()
 
 
 def files(harvest: Harvest, folder: Path) -> None:

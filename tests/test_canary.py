@@ -62,6 +62,8 @@ def test_everything_that_goes_out_was_swept(harvest: Harvest) -> None:
         "verify",
         "inspect",
         "sessions",
+        "triage",
+        "report",
         "demo",
         "file",
     }

@@ -239,6 +239,45 @@ def triage(  # noqa: PLR0913 - one option each
 
 
 @app.command()
+def report(  # noqa: PLR0913 - one option each
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PATH...]", help="As for triage."),
+    ] = None,
+    *,
+    html: Annotated[str, typer.Option(metavar="FILE", help="The page; - is stdout.")],
+    since: Annotated[str, typer.Option(metavar="TIME", help="2h, or a date and time.")] = "",
+    until: Annotated[str, typer.Option(metavar="TIME", help="The same.")] = "",
+    conversation: Annotated[str, typer.Option(metavar="KEY", help="Beginning of a key.")] = "",
+    provider: Annotated[str, typer.Option(metavar="NAME", help="As telemetry names it.")] = "",
+    model: Annotated[str, typer.Option(metavar="NAME", help="Part of a name.")] = "",
+    fate: Annotated[str, typer.Option(metavar="FATE", help="Such as dropped.")] = "",
+    incident: Annotated[str, typer.Option(metavar="ID", help="Beginning of an id.")] = "",
+    known: Annotated[bool, typer.Option("--known", help="Known losses, too.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Most incidents told.")] = 1000,
+) -> None:
+    """Write the incidents of a record as one page that can be shared: no content, no network.
+
+    Exit status: 0 nothing is broken, 1 something is, 2 unusable input.
+    """
+    from otel_sealed.cli import report as door
+    from otel_sealed.cli import triage
+
+    wanted = triage.asked_filter(
+        since=since,
+        until=until,
+        conversation=conversation,
+        provider=provider,
+        model=model,
+        fate=fate,
+        incident=incident,
+        known=known,
+    )
+    asked = triage.Asked(paths=tuple(paths or ()), wanted=wanted, limit=limit)
+    raise typer.Exit(door.run(asked, html))
+
+
+@app.command()
 def doctor(*, as_json: _Json = False) -> None:
     """Say what would be observed here, where it would go, and what there is to mend.
 

@@ -18,7 +18,7 @@ from otel_sealed.model import Verdict
 
 _PIPE_WIDTH: Final = 200
 _WHOLE: Final = ("host", "turn", "line", "exchange")
-_STYLES: Final = {
+STYLES: Final = {
     Verdict.OK: "green",
     Verdict.ALLOWED: "cyan",
     Verdict.UNVERIFIABLE: "magenta",
@@ -50,7 +50,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], numbers:
 
 def verdict(found: Verdict, rule: str = "") -> Text:
     """A verdict in its colour, with the id of the rule it stands on."""
-    return Text(f"{found.value} {rule}".rstrip(), style=_STYLES[found])
+    return Text(f"{found.value} {rule}".rstrip(), style=STYLES[found])
 
 
 def size(count: int | None) -> str:

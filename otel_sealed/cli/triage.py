@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,18 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 from otel_sealed.cli import OK, VIOLATED, complain
 from otel_sealed.cli import key as keys
 from otel_sealed.cli.show import Ticker, console, json_line, plural, ticker
+from otel_sealed.cli.strips import drawn
 from otel_sealed.cli.tell import detail, flaw_line, incident_table, pasted_lines
 from otel_sealed.cli.when import moment
 from otel_sealed.errors import SealedError
 from otel_sealed.telemetry.settings import read
 from otel_sealed.triage import schema, tempo
 from otel_sealed.triage.files import found_in
+from otel_sealed.triage.incidents import ordered
 from otel_sealed.triage.index import Filter, Index
 from otel_sealed.triage.machine import flaw_object, incident_object, pasted_object
 from otel_sealed.triage.pasted import Record, clues, resolve
+from otel_sealed.triage.strip import of_incident
 
 if TYPE_CHECKING:
     from otel_sealed.triage.model import Call, Incident
+    from otel_sealed.triage.strip import Strip
 
 STDIN: Final = "-"
 FEW: Final = 3
@@ -47,18 +52,32 @@ class Asked:
 
 def run(asked: Asked) -> int:
     """Say what there is. Status: 0 nothing found, 1 something, 2 unusable input."""
-    folder = Path(read()[0].folder)
-    paths = list(asked.paths) or ([] if asked.tempo else [str(folder)])
-    with Index(_place(paths)) as index:
-        _fill(index, paths, asked)
+    with indexed(asked) as index:
         stats = index.stats()
         if not stats.calls and stats.broken:
             flaw = index.flaws()[0]
             where = f"{flaw.file}, line {flaw.line}" if flaw.line else flaw.file
             return complain(f"{where}: {flaw.what}")
         if asked.error is not None:
-            return _explain(index, asked, _key(paths, folder))
+            return _explain(index, asked, _key(_paths(asked), _folder()))
         return _tell(index, asked)
+
+
+@contextmanager
+def indexed(asked: Asked) -> Iterator[Index]:
+    """The index of what was asked for, filled."""
+    paths = _paths(asked)
+    with Index(_place(paths)) as index:
+        _fill(index, paths, asked)
+        yield index
+
+
+def _folder() -> Path:
+    return Path(read()[0].folder)
+
+
+def _paths(asked: Asked) -> list[str]:
+    return list(asked.paths) or ([] if asked.tempo else [str(_folder())])
 
 
 def asked_filter(  # noqa: PLR0913 - one option each
@@ -173,9 +192,17 @@ def _print(index: Index, found: list[Incident], total: int, asked: Asked) -> Non
     for incident in found if len(found) <= FEW else ():
         out.print()
         out.print(detail(incident), soft_wrap=True)
+        for strip in _strips(index, incident):
+            out.print()
+            out.print(drawn(strip, out.width))
     hidden = 0 if asked.wanted.known else index.count(replace(asked.wanted, known=True)) - total
     if hidden:
         out.print(f"{plural(hidden, 'incident')} of known losses not shown: --known")
+
+
+def _strips(index: Index, incident: Incident) -> list[Strip]:
+    calls = index.conversation(incident.conversation) if incident.conversation else []
+    return of_incident(ordered(calls), incident)
 
 
 def _flaws(index: Index) -> Iterator[str]:
