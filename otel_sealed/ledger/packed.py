@@ -10,15 +10,17 @@ The format, version 1, every number unsigned and little-endian:
 
     1 byte   version
     1 byte   flags: 1 the counts take 4 bytes, not 2; 2 small numbers take 4 bytes, not 1;
-             4 sizes take 4 bytes, not 2; 8 they take 8; 16 an entry is not 16 bytes long
-    7 counts keys; entries of the table; the conversation's entry; names of the record's own; small
-             numbers; sizes; bytes of the raw run
+             4 sizes take 4 bytes, not 2; 8 they take 8; 16 an entry is not 16 bytes long;
+             32 names take 2 bytes, not 1
+    8 counts keys; entries of the table; the conversation's entry; names of the record's own; small
+             numbers; names; sizes; bytes of the raw run
     keys     small numbers: the entries of the table that the turn is found by
     table    the entries; under flag 16 their lengths stand before them, 4 bytes each
     small    enumerations, flags, counts and entries of the table, in the order of `_Packer`
-    sizes    the lengths of the record's own names; then names, sizes of texts and values, the
-             numbers of exchange and parent (+ 1), account and head where the ledger numbers them,
-             in the order of `_Packer`
+    names    numbers of names, in the order of `_Packer`
+    sizes    the lengths of the record's own names; then sizes of texts and values, the numbers of
+             exchange and parent (+ 1), account and head where the ledger numbers them, in the order
+             of `_Packer`
     raw      the record's own names (UTF-8), then window digests and the origin, in order
     4 bytes  CRC-32 of all before
 
@@ -44,7 +46,8 @@ _WIDE_COUNTS: Final = 1
 _WIDE_SMALL: Final = 2
 _WIDTH_OF: Final = {0: 2, 4: 4, 8: 8}
 _ODD: Final = 16
-_FLAGS: Final = 31
+_WIDE_NAMES: Final = 32
+_FLAGS: Final = 63
 _CRC: Final = 4
 _UTF8: Final = ("utf-8", "surrogatepass")
 _MOST: Final = 2**63 - 1
@@ -143,7 +146,17 @@ def packed(turn: Turn, names: Names = ALONE) -> tuple[bytes, list[bytes]]:
 class _Packer:
     """The tables and numbers of one turn in the making."""
 
-    __slots__ = ("_digests", "_keys", "_known", "_names", "_own", "_raw", "_sizes", "_small")
+    __slots__ = (
+        "_digests",
+        "_keys",
+        "_known",
+        "_names",
+        "_own",
+        "_raw",
+        "_sizes",
+        "_small",
+        "_words",
+    )
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -154,6 +167,7 @@ class _Packer:
         self._raw: list[bytes] = []
         self._small: list[int] = []
         self._sizes: list[int] = []
+        self._words: list[int] = []
 
     def turn(self, turn: Turn) -> tuple[bytes, list[bytes]]:
         digests, name = self._digests, self._name
@@ -182,6 +196,8 @@ class _Packer:
             turn.parent + 1,
             turn.joined_chars,
             turn.prefix_shared,
+        )
+        self._words += (
             name(turn.path),
             name(turn.dialect),
             name(turn.vendor),
@@ -192,7 +208,7 @@ class _Packer:
             name(turn.context),
         )
         for part, value in turn.head.parts:
-            self._sizes.append(name(part))
+            self._words.append(name(part))
             self._shared(value)
         self._shared(turn.account)
         self._raw.append(turn.origin)
@@ -215,7 +231,8 @@ class _Packer:
             len(anchors),
             len(values),
         )
-        sizes += (self._name(block.type), self._name(block.sub), block.payload_chars)
+        self._words += (self._name(block.type), self._name(block.sub))
+        sizes.append(block.payload_chars)
         for value in values:
             role, state, prints = value.role, value.state, value.prints
             canon = digests.setdefault(value.canon, len(digests))
@@ -225,7 +242,8 @@ class _Packer:
                 canon,
                 len(prints),
             )
-            sizes += (self._name(value.artifact), value.size)
+            self._words.append(self._name(value.artifact))
+            sizes.append(value.size)
             self._raw.append(prints)
             if role is _SEAL and (state is _PRESENT or state is _CUT):
                 keys.append(canon)
@@ -266,12 +284,14 @@ class _Packer:
         sizes = [*map(len, own), *self._sizes]
         raw = b"".join((*own, *self._raw))
         told = (len(keys), len(entries), conversation, len(own))
-        counts = (*told, len(self._small), len(sizes), len(raw))
+        counts = (*told, len(self._small), len(self._words), len(sizes), len(raw))
         flags = 0
         if max(counts) >> 16:
             flags |= _WIDE_COUNTS
         if max(self._small) >> 8 or len(entries) >> 8:
             flags |= _WIDE_SMALL
+        if max(self._words) >> 8:
+            flags |= _WIDE_NAMES
         most = max(sizes)
         if most >> 16:
             flags |= 8 if most >> 32 else 4
@@ -283,11 +303,12 @@ class _Packer:
         body = b"".join(
             (
                 bytes((VERSION, flags)),
-                struct.pack("<7I" if flags & _WIDE_COUNTS else "<7H", *counts),
+                struct.pack("<8I" if flags & _WIDE_COUNTS else "<8H", *counts),
                 _fixed(keys, wide),
                 lengths,
                 *entries,
                 _fixed(self._small, wide),
+                _fixed(self._words, 2 if flags & _WIDE_NAMES else 1),
                 _fixed(sizes, _WIDTH_OF[flags & 12]),
                 raw,
             )
@@ -351,7 +372,7 @@ class _Front:
 
     __slots__ = (
         *("at", "conversation", "entries", "flags", "keys", "own"),
-        *("raw", "sizes", "small", "wide"),
+        *("raw", "sizes", "small", "wide", "words"),
     )
 
     def __init__(self, data: bytes) -> None:
@@ -360,10 +381,10 @@ class _Front:
         if data[0] != VERSION or flags > _FLAGS:
             raise Corrupt("version")
         wide = flags & _WIDE_COUNTS
-        keys, self.entries, self.conversation, self.own, self.small, self.sizes, self.raw = (
-            struct.unpack_from("<7I" if wide else "<7H", data, 2)
-        )
-        at = 30 if wide else 16
+        counts = struct.unpack_from("<8I" if wide else "<8H", data, 2)
+        keys, self.entries, self.conversation, self.own = counts[:4]
+        self.small, self.words, self.sizes, self.raw = counts[4:]
+        at = 34 if wide else 18
         self.wide = 4 if flags & _WIDE_SMALL else 1
         self.at = at + keys * self.wide
         self.keys = _smalls(data[at : self.at], self.wide)
@@ -404,6 +425,7 @@ class _Unpacker:
         "_size",
         "_take",
         "_texts",
+        "_word",
     )
 
     def __init__(self, data: bytes, names: Names) -> None:
@@ -412,6 +434,10 @@ class _Unpacker:
         self._conversation = self._digests[front.conversation]
         end = at + front.wide * front.small
         self._take: Callable[[], int] = iter(_smalls(data[at:end], front.wide)).__next__
+        at, width = end, 2 if front.flags & _WIDE_NAMES else 1
+        words = struct.unpack_from(f"<{front.words}{_CODES[width]}", data, at)
+        self._word: Callable[[], int] = iter(words).__next__
+        end += width * front.words
         width = _WIDTH_OF[front.flags & 12]
         sizes = struct.unpack_from(f"<{front.sizes}{_CODES[width]}", data, end)
         self._size: Callable[[], int] = iter(sizes).__next__
@@ -507,7 +533,7 @@ class _Unpacker:
         )
 
     def _text(self) -> str:
-        number = self._size()
+        number = self._word()
         return self._texts[number] if number <= MAX_NAMES else self._own[number - MAX_NAMES - 1]
 
     def _common(self) -> bytes:

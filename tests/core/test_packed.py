@@ -189,20 +189,19 @@ def test_the_format_is_the_one_that_is_written_down() -> None:
     block = Block("thinking", Kind.REASONING, "content.0", (value,), (digest(3),), b"")
     turn = Turn(0, (block,), "", "anthropic", "anthropic", thinking=True, chain=digest(4))
     expected = (
-        "0100",  # version, flags
-        "0300040000000400130017002300",  # 3 keys, 4 entries, no conversation, 4 names, 19, 23, 35
+        "0120",  # version, flags: names of the record's own
+        "030004000000040013000b000c002300",  # 3 keys, 4 entries, 0, 4 names; 19, 11, 12, 35
         "010304",  # the keys
         (digest(2) + digest(1) + digest(3) + digest(4)).hex(),
         "08000101",  # known reasoning, no payload, an anchor, a value
         "00020104",  # a seal that is there, its digest, its canon, 4 bytes of windows
         "03",  # the anchor
         "0b000000040000000000",  # complete, thinking, the chain; no account, origin, prefix, head
-        "0800090005000900",  # lengths of the names
-        "0100",  # a block
-        "011002100000",  # its type and place, no text
-        "0310bc02",  # the artifact, 700 bytes
-        "0100000000000000",  # exchange and parent, nothing said
+        "011002100310",  # type and place of the block, the artifact
         "00000410041000000000000000000000",  # no path, dialect, vendor, no more
+        "0800090005000900",  # lengths of the names
+        "01000000bc02",  # a block, no text, 700 bytes
+        "0100000000000000",  # exchange and parent, nothing said
         "0000",  # no number for the account
         b"thinkingcontent.0a.b.canthropicwxyz".hex(),
     )
@@ -290,7 +289,9 @@ def test_names_are_held_once_for_all() -> None:
     assert len(small) == len(pack(REAL, names))
     named = sum(len(name) + 2 for name in names.texts[1:])
     shared = 17 * len({REAL.account, *(value for _, value in REAL.head.parts)})
-    assert len(alone) - len(small) == named + shared
+    values = sum(len(block.values) for block in REAL.blocks)
+    references = 8 + len(REAL.head.parts) + 2 * len(REAL.blocks) + values
+    assert len(alone) - len(small) == named + shared + references
     assert "anthropic.thinking.signature" in names.texts
 
 
