@@ -110,9 +110,18 @@ ROOMS = {
         never=names("providers tracker"),
         outside=names("opentelemetry pydantic pydantic_settings"),
     ),
-    "ledger.sqlite": Room(floor=4, never=names("providers align diagnose judge tracker")),
+    # what the ledgers that processes share have in common: a thread, a clock, and memory in front
+    "ledger.shared": Room(floor=4, never=names("providers align diagnose judge tracker")),
+    "ledger.sqlite": Room(
+        floor=4,
+        siblings=names("ledger.shared"),
+        never=names("providers align diagnose judge tracker"),
+    ),
     "ledger.redis": Room(
-        floor=4, never=names("providers align diagnose judge tracker"), outside=names("redis")
+        floor=4,
+        siblings=names("ledger.shared"),
+        never=names("providers align diagnose judge tracker"),
+        outside=names("redis"),
     ),
     # 5 patching: an SDK is a string here, never an import
     "instrument": Room(floor=5, outside=names("wrapt opentelemetry")),

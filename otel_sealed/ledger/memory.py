@@ -11,11 +11,13 @@ value with its companions, less than 400. What was just recorded or asked for is
 unpacked beside it, so that a conversation that goes on unpacks nothing.
 
 Bounds, all of them:
-- `max_turns` turns, and `max_bytes` of packed turns with their index and bookkeeping (`size`);
-  beyond either, the least recently touched turn goes first and counts into `evicted`. Recording and
-  `get` touch a turn, `lookup` does not. A turn that is larger than all goes at once.
+- `max_turns` turns, and `max_bytes` of memory: packed turns with their index and bookkeeping
+  (`size`) take three quarters of it at most, the rest is for turns kept unpacked and for what the
+  allocator loses. Beyond either, the least recently touched turn goes first and counts into
+  `evicted`. Recording and `get` touch a turn, `lookup` does not. A turn larger than all of it goes
+  at once.
 - 16 turns a key, the newest; a key that more turns have (a constant seal) names these.
-- unpacked beside it: 1024 turns whose packed forms are 1 MiB together.
+- unpacked beside it: 1024 turns whose packed forms are 1 MiB together, and a 64th of `max_bytes`.
 - 4096 names of at most 256 characters, and 4096 digests of accounts, systems and tools, are held
   once for all; others stand in each turn.
 """
@@ -49,8 +51,8 @@ TURN_BYTES: Final = 144
 """What a turn costs beside its packed bytes and keys: its objects, its place in the order."""
 _KEYS_A_TURN: Final = 12
 _AT_ONCE: Final = 256
-_WARM_TURNS: Final = 1_024
-_WARM_BYTES: Final = 2**20
+WARM_TURNS: Final = 1_024
+WARM_BYTES: Final = 2**20
 
 
 class MemoryLedger:
@@ -66,10 +68,10 @@ class MemoryLedger:
             if bound < 1:
                 raise ValueError(f"{name} must be at least 1, got {bound}")
         self._max = max_turns
-        self._max_bytes = max_bytes
+        self._max_bytes = max_bytes - max_bytes // 4
         self._packed: dict[int, bytes] = {}
         self._oldest: dict[int, None] = {}
-        self._warm = Warm()
+        self._warm = Warm(max_bytes=min(max_bytes // 64, WARM_BYTES))
         self._names = Names()
         self._index = Index(max_turns * _KEYS_A_TURN, self._packed)
         self._conversations = Index(max_turns, self._packed)
@@ -161,7 +163,7 @@ class Warm:
     Not thread-safe.
     """
 
-    def __init__(self, max_turns: int = _WARM_TURNS, max_bytes: int = _WARM_BYTES) -> None:
+    def __init__(self, max_turns: int = WARM_TURNS, max_bytes: int = WARM_BYTES) -> None:
         """The least recently used turn goes first."""
         self._max_turns = max_turns
         self._max_bytes = max_bytes

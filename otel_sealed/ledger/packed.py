@@ -14,12 +14,13 @@ The format, version 1, every number unsigned and little-endian:
              32 names take 2 bytes, not 1
     8 counts keys; entries of the table; the conversation's entry; names of the record's own; small
              numbers; names; sizes; bytes of the raw run
+    8 bytes  the number of the parent, + 1
     keys     small numbers: the entries of the table that the turn is found by
     table    the entries; under flag 16 their lengths stand before them, 4 bytes each
     small    enumerations, flags, counts and entries of the table, in the order of `_Packer`
     names    numbers of names, in the order of `_Packer`
-    sizes    the lengths of the record's own names; then sizes of texts and values, the numbers of
-             exchange and parent (+ 1), account and head where the ledger numbers them, in the order
+    sizes    the lengths of the record's own names; then sizes of texts and values, the number of
+             the exchange (+ 1), account and head where the ledger numbers them, in the order
              of `_Packer`
     raw      the record's own names (UTF-8), then window digests and the origin, in order
     4 bytes  CRC-32 of all before
@@ -193,7 +194,6 @@ class _Packer:
         )
         self._sizes += (
             min(max(turn.exchange, -1) + 1, _MOST),
-            turn.parent + 1,
             turn.joined_chars,
             turn.prefix_shared,
         )
@@ -213,7 +213,7 @@ class _Packer:
         self._shared(turn.account)
         self._raw.append(turn.origin)
         conversation = digests.setdefault(turn.conversation, len(digests))
-        return self._assembled(conversation)
+        return self._assembled(conversation, turn.parent)
 
     def _block(self, block: Block) -> None:
         digests, small, sizes, keys = self._digests, self._small, self._sizes, self._keys
@@ -277,7 +277,7 @@ class _Packer:
             number = self._own[name] = MAX_NAMES + 1 + len(self._own)
         return number
 
-    def _assembled(self, conversation: int) -> tuple[bytes, list[bytes]]:
+    def _assembled(self, conversation: int, parent: int) -> tuple[bytes, list[bytes]]:
         _, *entries = self._digests
         keys = [key for key in dict.fromkeys(self._keys) if key]
         own = [name.encode(*_UTF8) for name in self._own]
@@ -303,7 +303,7 @@ class _Packer:
         body = b"".join(
             (
                 bytes((VERSION, flags)),
-                struct.pack("<8I" if flags & _WIDE_COUNTS else "<8H", *counts),
+                struct.pack("<8IQ" if flags & _WIDE_COUNTS else "<8HQ", *counts, parent + 1),
                 _fixed(keys, wide),
                 lengths,
                 *entries,
@@ -372,7 +372,7 @@ class _Front:
 
     __slots__ = (
         *("at", "conversation", "entries", "flags", "keys", "own"),
-        *("raw", "sizes", "small", "wide", "words"),
+        *("parent", "raw", "sizes", "small", "wide", "words"),
     )
 
     def __init__(self, data: bytes) -> None:
@@ -381,10 +381,11 @@ class _Front:
         if data[0] != VERSION or flags > _FLAGS:
             raise Corrupt("version")
         wide = flags & _WIDE_COUNTS
-        counts = struct.unpack_from("<8I" if wide else "<8H", data, 2)
+        *counts, parent = struct.unpack_from("<8IQ" if wide else "<8HQ", data, 2)
+        self.parent = parent - 1
         keys, self.entries, self.conversation, self.own = counts[:4]
         self.small, self.words, self.sizes, self.raw = counts[4:]
-        at = 34 if wide else 18
+        at = 42 if wide else 26
         self.wide = 4 if flags & _WIDE_SMALL else 1
         self.at = at + keys * self.wide
         self.keys = _smalls(data[at : self.at], self.wide)
@@ -420,6 +421,7 @@ class _Unpacker:
         "_conversation",
         "_digests",
         "_own",
+        "_parent",
         "_raw",
         "_shared",
         "_size",
@@ -431,7 +433,7 @@ class _Unpacker:
     def __init__(self, data: bytes, names: Names) -> None:
         front = _Front(data)
         self._digests, at = _table(front, data)
-        self._conversation = self._digests[front.conversation]
+        self._conversation, self._parent = self._digests[front.conversation], front.parent
         end = at + front.wide * front.small
         self._take: Callable[[], int] = iter(_smalls(data[at:end], front.wide)).__next__
         at, width = end, 2 if front.flags & _WIDE_NAMES else 1
@@ -455,7 +457,7 @@ class _Unpacker:
         joined, response_key, thread, chain, told = [digests[take()] for _ in range(5)]
         origin_size = take()
         prefix = self._several()
-        exchange, parent, joined_chars, shared = size() - 1, size() - 1, size(), size()
+        exchange, joined_chars, shared = size() - 1, size(), size()
         path, dialect, vendor, platform, host = [text() for _ in range(5)]
         model, stop, context = text(), text(), text()
         parts = tuple([(text(), self._common()) for _ in range(take())])
@@ -487,7 +489,7 @@ class _Unpacker:
             thread=thread,
             context=context,
             number=number,
-            parent=parent,
+            parent=self._parent,
         )
 
     def _block(self) -> Block:

@@ -1,0 +1,415 @@
+"""A ledger that several processes share: memory in front of a store, which is written behind.
+
+Theory of operation. What this process records is in its own memory at once, under a number of its
+own clock, and on its way to the store in a thread that starts with the first record: no call waits
+for the store to write. What is asked for is looked up in both, so a conversation that moves to
+another process is known there as soon as the writer was, commonly a millisecond later.
+
+Numbers rise along every line of turns, whichever processes recorded them: a number is the time, in
+steps of 16 microseconds, above 16 bits that tell processes apart, and no clock stays behind a
+number it has seen.
+
+A store that is locked, full, read-only, damaged or away never harms the application. The first
+fault is told in one log line, each counts into `failures`, and for a while, longer each time up to
+a minute, the store is left alone; memory stands in, and at most `MAX_WAITING` turns wait for it to
+come back. What nobody remembers is `unknown`, and accuses nobody.
+
+Bounds: memory has those of `MemoryLedger`; the store prunes itself to the same number of turns, to
+its own size and age, oldest first, and what this process pruned counts into `evicted`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+import weakref
+from array import array
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from otel_sealed.ledger.index import MAX_SAME_KEY
+from otel_sealed.ledger.memory import MAX_BYTES, MAX_TURNS, MemoryLedger, Warm
+from otel_sealed.ledger.packed import Corrupt, packed, unpack
+from otel_sealed.model import Turn
+from otel_sealed.vocab import SCOPE
+
+_LOG: Final = logging.getLogger(SCOPE)
+MAX_WAITING: Final = 1_024
+BATCH: Final = 256
+_TAG_BITS: Final = 16
+_STEP_BITS: Final = 14
+"""Nanoseconds a step of the clock: 2**14."""
+_EPOCH_NS: Final = 1_735_689_600 * 10**9
+"""2025-01-01 UTC."""
+_REST_S: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
+_STOP_S: Final = 2.0
+T = TypeVar("T")
+
+
+class Row(NamedTuple):
+    """A turn as a store keeps it, and what it is found by."""
+
+    number: int
+    data: bytes
+    keys: tuple[bytes, ...]
+    conversation: bytes
+
+
+class Store(Protocol):
+    """Where the turns of several processes are. Any call may raise one of `faults`.
+
+    Reads come from any thread, one at a time; writes from one thread.
+    """
+
+    faults: tuple[type[Exception], ...]
+
+    def open(self) -> bytes:
+        """Reach it, or make it; the key that its processes share. Again after a fault."""
+
+    def lookup(self, key: bytes) -> list[int]:
+        """Numbers of the turns that hold `key`, ascending, at most the newest 16."""
+
+    def get(self, number: int) -> bytes | None:
+        """A packed turn."""
+
+    def last(self, conversation: bytes) -> int:
+        """The newest turn of a conversation, or -1."""
+
+    def count(self) -> int:
+        """Turns held."""
+
+    def write(self, rows: Sequence[Row], oldest: int) -> int:
+        """Keep turns, and prune: what is older than the number `oldest`, and what is too much.
+
+        Returns how many turns were pruned.
+        """
+
+    def forked(self) -> None:
+        """This process was forked off: leave connections alone, they are the parent's."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class Clock:
+    """Numbers that rise, in this process and beyond every number it was shown."""
+
+    def __init__(self, now_ns: Callable[[], int] = time.time_ns) -> None:
+        """`now_ns`: nanoseconds since 1970."""
+        self._now_ns = now_ns
+        self._last = 0
+        self._lock = threading.Lock()
+        self._tag = secrets.randbits(_TAG_BITS)
+
+    def next(self) -> int:
+        """A number of this process above all it gave or was shown."""
+        with self._lock:
+            self._last = max(self._last + 1, self._step(self._now_ns()))
+            return self._last << _TAG_BITS | self._tag
+
+    def saw(self, number: int) -> None:
+        """A number of another process."""
+        with self._lock:
+            self._last = max(self._last, number >> _TAG_BITS)
+
+    def before(self, seconds: float) -> int:
+        """The least number of that long ago."""
+        return self._step(self._now_ns() - int(seconds * 1e9)) << _TAG_BITS
+
+    def forked(self) -> None:
+        """Be told apart from the parent."""
+        self._tag = secrets.randbits(_TAG_BITS)
+
+    @staticmethod
+    def _step(nanoseconds: int) -> int:
+        return max(nanoseconds - _EPOCH_NS, 0) >> _STEP_BITS
+
+
+class Health:
+    """Whether a store is used: after a fault it rests, longer each time."""
+
+    def __init__(self, name: str, clock: Callable[[], float]) -> None:
+        """`name`: what the store is called in the log line."""
+        self._name = name
+        self._clock = clock
+        self._faults = 0
+        self._rests_until = 0.0
+        self.failures = 0
+
+    def well(self) -> bool:
+        """Whether to use it now."""
+        return self._clock() >= self._rests_until
+
+    def rest(self) -> float:
+        """Seconds until it is used again."""
+        return max(self._rests_until - self._clock(), 0.0)
+
+    def worked(self) -> None:
+        """It did."""
+        self._faults = 0
+
+    def failed(self, error: Exception) -> None:
+        """It did not. The kind of the error is told, once, and never its text."""
+        rest = _REST_S[min(self._faults, len(_REST_S) - 1)]
+        self._rests_until = self._clock() + rest
+        self._faults += 1
+        self.failures += 1
+        if self.failures == 1:
+            _LOG.warning(
+                "the shared ledger (%s) cannot be used: %s; the memory of this process stands in",
+                self._name,
+                type(error).__name__,
+            )
+
+
+class SharedLedger:
+    """The turns of several processes. One lock for memory, one for reading the store."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        name: str,
+        max_turns: int = MAX_TURNS,
+        max_bytes: int = MAX_BYTES,
+        max_age_s: float = 7 * 86_400.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`name` stands for the store in the log; `clock` tells seconds.
+
+        The store is opened here. Where that fails, memory stands in and it is tried again.
+        """
+        self.key = b""
+        self._store = store
+        self._memory = MemoryLedger(max_turns, max_bytes)
+        self._numbers = array("Q")
+        self._first = 0
+        self._most_numbers = 4 * max_turns + 1_024
+        self._read: Warm = Warm()
+        self._clock = Clock()
+        self._health = Health(name, clock)
+        self._writer = Writer(store, self._health, self._clock, max_age_s)
+        self._lock = threading.Lock()
+        self._reading = threading.Lock()
+        self._pid = os.getpid()
+        self.corrupt = 0
+        self._asked(self._open, None)
+        weakref.finalize(self, Writer.stop, self._writer)
+
+    @property
+    def failures(self) -> int:
+        """How often the store could not be used."""
+        return self._health.failures
+
+    @property
+    def evicted(self) -> int:
+        """Turns this process pruned from the store to stay within the bounds."""
+        return self._writer.pruned
+
+    def __len__(self) -> int:
+        """Turns held: by the store, or by memory while that cannot be used."""
+        return self._asked(self._store.count, None) or len(self._memory)
+
+    def record(self, turn: Turn) -> Turn:
+        """Remember `turn` under the next number and return it numbered."""
+        self._notice_fork()
+        with self._lock:
+            numbered = replace(turn, number=self._clock.next())
+            self._memory.record(turn)
+            self._numbers.append(numbered.number)
+            if len(self._numbers) > self._most_numbers:
+                half = len(self._numbers) // 2
+                self._first += half
+                del self._numbers[:half]
+            self._read.keep(numbered, _about(numbered))
+        self._writer.put(numbered)
+        return numbered
+
+    def lookup(self, key: bytes) -> tuple[int, ...]:
+        """Numbers of the turns that hold `key`, oldest first; at most 16."""
+        self._notice_fork()
+        with self._lock:
+            own = [self._number(serial) for serial in self._memory.lookup(key)]
+            own = [number for number in own if number >= 0]
+        there = self._asked(self._store.lookup, key)
+        if not there:
+            return tuple(own)
+        self._clock.saw(there[-1])
+        return tuple(sorted({*own, *there})[-MAX_SAME_KEY:])
+
+    def get(self, number: int) -> Turn | None:
+        """The turn of that number; None if nobody holds it."""
+        self._notice_fork()
+        with self._lock:
+            turn = self._read.get(number) or self._own(number)
+        if turn is not None or number < 0:
+            return turn
+        data = self._asked(self._store.get, number)
+        if data is None:
+            return None
+        try:
+            turn = unpack(data, number=number)
+        except Corrupt:
+            self.corrupt += 1
+            return None
+        with self._lock:
+            self._read.forget(number)
+            self._read.keep(turn, len(data))
+        return turn
+
+    def last(self, conversation: bytes) -> int:
+        """The newest turn of a conversation, or -1."""
+        self._notice_fork()
+        if not conversation:
+            return -1
+        with self._lock:
+            own = self._number(self._memory.last(conversation))
+        there = self._asked(self._store.last, conversation)
+        return max(own, -1 if there is None else there)
+
+    def flush(self, timeout_s: float = _STOP_S) -> bool:
+        """Wait until all that was recorded is in the store; whether it is."""
+        return self._writer.flush(timeout_s)
+
+    def close(self) -> None:
+        """Write what waits, as far as that is quick, and let go of the store."""
+        self._writer.stop()
+        with self._reading:
+            self._store.close()
+
+    def _own(self, number: int) -> Turn | None:
+        at = bisect_left(self._numbers, max(number, 0))
+        if at == len(self._numbers) or self._numbers[at] != number:
+            return None
+        turn = self._memory.get(self._first + at)
+        return None if turn is None else replace(turn, number=number)
+
+    def _number(self, serial: int) -> int:
+        """The number of a turn that memory calls `serial`; -1 where it is too long ago."""
+        return self._numbers[serial - self._first] if serial >= self._first else -1
+
+    def _open(self, _: None = None) -> None:
+        self.key = self._store.open()
+
+    def _asked(self, ask: Callable[..., T], what: object) -> T | None:
+        """What the store says; None where it is not to be used, or fails."""
+        if not self._health.well():
+            return None
+        with self._reading:
+            try:
+                said = ask() if what is None else ask(what)
+            except self._store.faults as error:
+                self._health.failed(error)
+                return None
+        return said
+
+    def _notice_fork(self) -> None:
+        if os.getpid() != self._pid:
+            self._pid = os.getpid()
+            self._clock.forked()
+            self._store.forked()
+            self._writer.forked()
+
+
+class Writer:
+    """The thread that writes behind, begun with the first row and idle without any."""
+
+    def __init__(self, store: Store, health: Health, clock: Clock, max_age_s: float) -> None:
+        """Nothing is started yet."""
+        self._store = store
+        self._health = health
+        self._clock = clock
+        self._max_age_s = max_age_s
+        self._turns: deque[Turn] = deque(maxlen=MAX_WAITING)
+        self._thread: threading.Thread | None = None
+        self._start = threading.Lock()
+        self._events()
+        self.pruned = 0
+
+    def put(self, turn: Turn) -> None:
+        """Have a turn written; the oldest that waits is given up where too many do."""
+        self._turns.append(turn)
+        self._idle.clear()
+        self._wake.set()
+        if self._thread is None:
+            with self._start:
+                self._begin()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until nothing waits."""
+        return self._idle.wait(timeout_s)
+
+    def stop(self) -> None:
+        """Write what waits, if that is quick, and end the thread."""
+        thread, self._thread = self._thread, None
+        self._stopping = True
+        self._wake.set()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_STOP_S)
+
+    def forked(self) -> None:
+        """What waits is the parent's, and so is the thread."""
+        self._turns.clear()
+        self._thread = None
+        self._events()
+
+    def _events(self) -> None:
+        self._wake, self._idle = threading.Event(), threading.Event()
+        self._idle.set()
+        self._stopping = False
+
+    def _begin(self) -> None:
+        if self._thread is None:
+            self._stopping = False
+            thread = threading.Thread(target=self._run, name="otel_sealed.ledger", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the interpreter is going down, or there are too many
+                return
+            self._thread = thread
+
+    def _run(self) -> None:
+        wake, idle = self._wake, self._idle
+        while True:
+            wake.wait()
+            wake.clear()
+            while self._turns and not (self._stopping and not self._health.well()):
+                if self._health.well():
+                    self._write()
+                else:
+                    wake.wait(self._health.rest())
+                    wake.clear()
+            if not self._turns:
+                idle.set()
+            if self._stopping:
+                return
+
+    def _write(self) -> None:
+        turns: list[Turn] = []
+        while self._turns and len(turns) < BATCH:
+            turns.append(self._turns.popleft())
+        try:
+            oldest = self._clock.before(self._max_age_s)
+            self.pruned += self._store.write([_row(turn) for turn in turns], oldest)
+        except self._store.faults as error:
+            self._health.failed(error)
+            room = max(MAX_WAITING - len(self._turns), 0)
+            self._turns.extendleft(reversed(turns[max(len(turns) - room, 0) :]))
+        else:
+            self._health.worked()
+
+
+def _row(turn: Turn) -> Row:
+    data, keys = packed(turn)
+    return Row(turn.number, data, tuple(keys), turn.conversation)
+
+
+def _about(turn: Turn) -> int:
+    """Bytes of the packed form, roughly."""
+    return 400 + 200 * len(turn.blocks) + 17 * len(turn.prefix)
