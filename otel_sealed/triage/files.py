@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 from otel_sealed.errors import SealedError
 from otel_sealed.triage.model import Call, Flaw
@@ -114,8 +114,38 @@ def pieces(path: Path, start: int = 0, line: int = 1) -> Iterator[Piece | Flaw]:
 
 
 def of_stream(name: str, stream: IO[bytes]) -> Iterator[Piece | Flaw]:
-    """The pieces of a stream that is read once."""
-    yield from _cut(name, stream, 0, 1, keep=True)
+    """The pieces of a stream that is read once, packed or not."""
+    whole = _Rejoined(stream)
+    try:
+        if whole.begins(_GZIP):
+            with gzip.GzipFile(fileobj=cast("IO[bytes]", whole)) as inner:
+                yield from _cut(name, inner, 0, 1, keep=True)
+        else:
+            yield from _cut(name, whole, 0, 1, keep=True)
+    except _BROKEN as error:
+        yield Flaw(name, 0, getattr(error, "strerror", None) or "cut short: its end is missing")
+
+
+class _Rejoined:
+    """A stream whose first bytes were looked at."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._head = b""
+
+    def begins(self, mark: bytes) -> bool:
+        while len(self._head) < len(mark) and (more := self._stream.read(len(mark))):
+            self._head += more
+        return self._head.startswith(mark)
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._head:
+            return self._stream.read(size)
+        if size < 0:
+            data, self._head = self._head, b""
+            return data + self._stream.read()
+        data, self._head = self._head[:size], self._head[size:]
+        return data
 
 
 def _cut(name: str, file: Any, at: int, line: int, *, keep: bool) -> Iterator[Piece | Flaw]:

@@ -131,20 +131,23 @@ def _stand_in(events: Sequence[Call]) -> Call:
 
 def _enriched(call: Call, events: Sequence[Call]) -> Call:
     told = {(r.artifact, r.fate, r.rule): r for event in events for r in event.returned}
-    rows = tuple(_with(row, told.get((row.artifact, row.fate, row.rule))) for row in call.returned)
+    rows: list[Row] = []
+    for row in call.returned:
+        name = (row.artifact, row.fate, row.rule)
+        event = told.get(name)
+        rows.append(row if event is None else _with(row, event))
+        if rows[-1].origin_span:  # the others of its kind share how it happened, not its origin
+            told[name] = replace(event or row, position="?")
     sdks = next((event.about.sdks for event in events if event.about.sdks), ())
-    return replace(call, returned=rows, about=replace(call.about, sdks=call.about.sdks or sdks))
+    return replace(
+        call, returned=tuple(rows), about=replace(call.about, sdks=call.about.sdks or sdks)
+    )
 
 
-def _with(row: Row, told: Row | None) -> Row:
-    """A row with what an event says of it.
-
-    An event speaks of one value: others of its kind in the same call share how it happened, and not
-    where they came from.
-    """
-    if told is None:
-        return row
-    same = told.position == row.position and told.size in (-1, row.size)
+def _with(row: Row, told: Row) -> Row:
+    """A row with what an event says of it, or of another value of its kind in the same call."""
+    same = row.position in ("", told.position) and told.size in (-1, row.size)
+    same = same and told.position != "?"
     row = replace(
         row,
         locus=told.locus,
@@ -183,7 +186,8 @@ class Trouble:
         """The value it is about, as far as that is known."""
         if self.came is not None:
             return (self.row.artifact, str(self.minted), self.came.position)
-        return (self.row.artifact, self.row.digest, self.row.position)
+        row = self.row
+        return (row.artifact, row.fate, row.digest, row.position, row.came_position)
 
 
 class Story:
@@ -223,14 +227,13 @@ class Story:
 
     def traced(self, at: int, row: Row) -> Trouble:
         """A row with the response its value came in."""
-        # the digest first: of several lost values in a call an event names the origin of one alone.
-        # What stands in place of a changed value may be another artifact's
+        # what stands in place of a changed value may be another artifact's
         if row.digest and row.fate != Fate.MODIFIED:
             found = self.minted.get((row.artifact, row.digest)) or self.values.get(row.digest)
             if found and found[0] < at:
                 return Trouble(row, *found)
         minted = self.spans.get((row.origin_trace, row.origin_span), -1)
-        if minted >= 0:
+        if 0 <= minted < at:
             return Trouble(row, minted, self._at_place(minted, row))
         return self._by_place(at, row) or self._left_over(at, row)
 
@@ -312,6 +315,7 @@ class _Chain:
 
     affected: list[int] = field(default_factory=list)
     parts: dict[tuple[str, ...], _Part] = field(default_factory=dict)
+    values: set[tuple[str, ...]] = field(default_factory=set)
     habits: set[tuple[str, str]] = field(default_factory=set)
     waiting: bool = False
     """Whether its newest call was refused, and nothing was taken since: what is next is a retry."""
@@ -319,7 +323,7 @@ class _Chain:
     def goes_on(self, found: Sequence[Trouble]) -> bool:
         """Whether a call with these troubles is part of it."""
         return self.waiting or any(
-            trouble.key in self.parts or (trouble.row.artifact, trouble.row.fate) in self.habits
+            trouble.key in self.values or (trouble.row.artifact, trouble.row.fate) in self.habits
             for trouble in found
         )
 
@@ -328,15 +332,18 @@ class _Chain:
         self.affected.append(at)
         for trouble in found:
             self.habits.add((trouble.row.artifact, trouble.row.fate))
-            part = self.parts.get(trouble.key)
+            self.values.add(trouble.key)
+            name = (trouble.row.fate, *trouble.key)
+            part = self.parts.get(name)
             if part is None and len(self.parts) < MAX_PARTS:
-                part = self.parts[trouble.key] = _Part(trouble, at)
+                part = self.parts[name] = _Part(trouble, at)
             if part is not None:
                 part.calls.add(at)
 
     def take(self, other: _Chain) -> None:
         """The calls and values of another one that turns out to be the same."""
         self.affected = sorted({*self.affected, *other.affected})
+        self.values |= other.values
         self.habits |= other.habits
         for key, part in other.parts.items():
             self.parts.setdefault(key, part).calls.update(part.calls)

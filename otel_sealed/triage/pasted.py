@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from otel_sealed import vocab
 from otel_sealed.digest import Digest
 from otel_sealed.model import Fate, Verdict
 from otel_sealed.providers.refusals import classify
@@ -243,7 +244,8 @@ def _told(
 ) -> Pasted:
     call = story.calls[at]
     chain = _chain(story, at, victim)
-    culprit = next((i for i, link in enumerate(chain) if link.verdict in _VIOLATING), -1)
+    bad = [i for i, link in enumerate(chain) if link.verdict in _VIOLATING]
+    culprit = min(bad, key=lambda i: (_order(chain[i], story)[0], _depends(chain[i])), default=-1)
     minted = victim.minted if victim else None
     return Pasted(
         rejection=found.rejection or call.rejection,
@@ -291,6 +293,11 @@ def _order(link: Link, story: Story) -> tuple[int, ...]:
     turn: Turn | None = link.minted
     number = turn.number if turn is not None else len(story.calls)
     return (number, *place)
+
+
+def _depends(link: Link) -> int:
+    """Of what came with one turn seals are first: the rest went wrong for their sake."""
+    return 0 if vocab.is_seal(link.artifact) else 1 if link.artifact in vocab.COMPANIONS else 2
 
 
 def _anywhere(found: Clues, named: _Ids, record: Record) -> Pasted | None:
