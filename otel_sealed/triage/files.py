@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Any, Final, cast
 
 from otel_sealed.errors import SealedError
-from otel_sealed.triage.model import Call, Flaw
-from otel_sealed.triage.reading import call_of
+from otel_sealed.triage.model import Flaw
+from otel_sealed.triage.reading import Entry, entry_of
 from otel_sealed.triage.sources import signals
 
 PIECE: Final = 4 << 20
@@ -56,7 +56,7 @@ class Found:
     last flaw is a line without an end, which is read again next time.
     """
 
-    calls: list[Call] = field(default_factory=list)
+    calls: list[Entry] = field(default_factory=list)
     flaws: list[Flaw] = field(default_factory=list)
     read: int = 0
     lines: int = 0
@@ -238,7 +238,7 @@ def _value(value: Any, path: str, number: int, found: Found) -> None:
     if signs is None:
         found.flaws.append(Flaw(path, number, "JSON of no shape that this version reads"))
     else:
-        found.calls += [call for s in signs if (call := call_of(s, path, number)) is not None]
+        found.calls += [entry for s in signs if (entry := entry_of(s, number)) is not None]
 
 
 def _parsed(data: bytes) -> Any:

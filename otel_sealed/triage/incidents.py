@@ -27,7 +27,6 @@ from otel_sealed.model import (
     Fate,
     Locus,
     ProviderVerdict,
-    Rejection,
     Verdict,
 )
 from otel_sealed.triage.model import (
@@ -41,6 +40,7 @@ from otel_sealed.triage.model import (
     Row,
     Turn,
 )
+from otel_sealed.triage.reading import is_refusal
 from otel_sealed.triage.remedies import CONCERNS, remedies, rule_of
 
 RECENT_NS: Final = 3_600_000_000_000
@@ -66,7 +66,7 @@ def troubled(call: Call) -> bool:
 
 def refused(call: Call) -> bool:
     """Whether the provider refused it for its sealed state."""
-    return call.said == ProviderVerdict.REJECTED and call.rejection not in ("", Rejection.OTHER)
+    return is_refusal(call.said, call.rejection)
 
 
 def incidents(calls: Iterable[Call], newest: int = 0) -> list[Incident]:

@@ -18,14 +18,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final, Self, cast
 
 from otel_sealed.errors import SealedError
 from otel_sealed.triage import files, schema
 from otel_sealed.triage.files import Found, Piece
-from otel_sealed.triage.incidents import RECENT_NS, incidents, refused, troubled
+from otel_sealed.triage.incidents import RECENT_NS, incidents
 from otel_sealed.triage.model import Call, Flaw, Incident
-from otel_sealed.triage.packing import pack, pack_incident, unpack, unpack_incident
+from otel_sealed.triage.packing import pack_incident, unpack_incident
+from otel_sealed.triage.reading import Entry, unpacked
 
 Progress = Callable[[str, int, int], None]
 """Told the file, and how many bytes of how many are read."""
@@ -167,7 +168,7 @@ class Index:
             ident = cursor.lastrowid or 0
         self._db.execute("DELETE FROM flaws WHERE file = ? AND line >= ?", (ident, line))
         for found in read:
-            self._db.executemany(_CALL, (_columns(call, ident) for call in found.calls))
+            self._db.executemany(_CALL, ((ident, *entry) for entry in found.calls))
             room = max(0, MAX_FLAWS - broken)
             rows = [(ident, flaw.line, flaw.what) for flaw in found.flaws]
             self._db.executemany("INSERT INTO flaws VALUES (?, ?, ?)", rows[:room])
@@ -268,9 +269,8 @@ class Index:
         return map(self._call, rows)
 
     def _call(self, row: tuple[Any, ...]) -> Call:
-        at, trace, span, key, provider, model, body, path, line = row
-        columns = (at, trace.hex(), span.hex(), key, provider, model)
-        return unpack(body, columns, path, line)
+        path, *entry = row
+        return unpacked(cast("Entry", tuple(entry)), path)
 
     def _meta(self, name: str) -> int:
         row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
@@ -292,30 +292,13 @@ SELECT DISTINCT conversation FROM incidents
 WHERE conversation IN (SELECT conversation FROM calls WHERE id > ?)
 """
 _SELECT: Final = """
-SELECT at, trace, span, key, provider, model, body, files.path, calls.line
+SELECT files.path, calls.line, at, trace, span, conversation, key, provider, model, troubled,
+    rejection, body
 FROM calls JOIN files ON files.id = calls.file
 """
 _FLAWS: Final = """
 SELECT path, flaws.line, what FROM flaws JOIN files ON files.id = file ORDER BY path, flaws.line
 """
-
-
-def _columns(call: Call, file: int) -> tuple[Any, ...]:
-    key = call.conversation
-    return (
-        file,
-        call.line,
-        call.at,
-        _bytes(call.trace),
-        _bytes(call.span),
-        _bytes(key) or b"\0" + _bytes(call.trace),
-        key,
-        call.provider,
-        call.model,
-        int(troubled(call)),
-        call.rejection if refused(call) else None,
-        pack(call),
-    )
 
 
 def _incident_columns(incident: Incident, key: bytes) -> tuple[Any, ...]:
