@@ -328,19 +328,21 @@ def test_nothing_of_the_text_is_told_or_kept(
         assert word.encode() not in kept
 
 
+def _twin(body: Any) -> Any:
+    """The same with ids, a seal and a response of its own."""
+    text = json.dumps(body).replace("o03", "zzz").replace("resp_w1", "resp_w2")
+    return json.loads(text.replace("3OJQbJAaCv", "Q9JQbJAaCv"))
+
+
 def test_an_id_finds_its_item_among_many_refusals_of_the_same_class(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Which conversation is meant, only the id says: the newest refusal is another one."""
     shapes = [s for s in SHAPES if s.case == "O03"]
-    other = json.loads(json.dumps([x.request for x in refused(shapes[0])]).replace("o03", "zzz"))
-    responses = json.loads(
-        json.dumps([x.response for x in refused(shapes[0])]).replace("o03", "zzz")
-    )
     exchanges = refused(shapes[0])
     twin = [
-        replace(x, request=request, response=response, conversation="another")
-        for x, request, response in zip(exchanges, other, responses, strict=True)
+        replace(x, request=_twin(x.request), response=_twin(x.response), conversation="another")
+        for x in exchanges
     ]
     folder = replayed(tmp_path, [*exchanges, *twin])
     mine = resolved(folder, shapes[0].pasted["body"], capsys)
