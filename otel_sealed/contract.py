@@ -26,6 +26,7 @@ from otel_sealed.model import (
     Usage,
     Verdict,
 )
+from otel_sealed.model.quick import quick
 
 Json = Any
 
@@ -127,6 +128,7 @@ class Carrier:
     failed: str = ""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class RawMessage:
     """One element of a request's history before reading: `parts` are (dotted place, block)."""
@@ -137,6 +139,7 @@ class RawMessage:
     raw: Json = field(repr=False)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
     """A response before reading. `parts` as in `RawMessage`, `path` the place of all of them.
@@ -161,6 +164,7 @@ class RawAnswer:
     cut: tuple[str, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Place:
     """The circumstances of one finding, as records: what `Dialect.traits` may look at.
@@ -249,6 +253,7 @@ class Reads(StrEnum):
     UNKNOWN = "unknown"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two kinds of models and what the reader makes of blocks that the producer sealed.

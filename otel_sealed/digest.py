@@ -13,6 +13,8 @@ import hmac
 import json
 import re
 import unicodedata
+from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 SIZE = 16
@@ -22,9 +24,10 @@ _WINDOWS = 8
 _WINDOW_BYTES = 4
 _MIN_WINDOW = 16
 _MIN_BLOB = 16
+_DEPTH = 64
 _MAX_BITS = 4096  # Python refuses to write much longer integers as decimals
 _URLSAFE = bytes.maketrans(b"-_", b"+/")
-_DOMAINS = b"tbijcakexo"
+_DOMAINS = (b"t", b"b", b"i", b"j", b"c", b"a", b"k", b"e", b"x")
 _BLOCK = 64  # bytes SHA-256 takes at once, to which a key is filled up (RFC 2104)
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
@@ -47,9 +50,11 @@ def utf8(text: str) -> bytes:
 
 def decode_blob(text: str) -> bytes | None:
     """Bytes of a base64 text in either alphabet, padded or not; None if it is not base64."""
-    if not text.isascii():
-        return None
-    bare = text.encode().rstrip(b"=")
+    return _decoded(text.encode()) if text.isascii() else None
+
+
+def _decoded(data: bytes) -> bytes | None:
+    bare = data.rstrip(b"=")
     if b"-" in bare or b"_" in bare:
         bare = bare.translate(_URLSAFE)
     if len(bare) % 4 == 1:
@@ -62,11 +67,12 @@ def decode_blob(text: str) -> bytes | None:
 
 def canonical(text: str) -> bytes:
     """One spelling for all base64 spellings of a blob; the UTF-8 bytes of anything else."""
-    if len(text) >= _MIN_BLOB:
-        blob = decode_blob(text)
+    data = utf8(text)
+    if len(text) >= _MIN_BLOB and text.isascii():
+        blob = _decoded(data)
         if blob is not None:
             return blob
-    return utf8(text)
+    return data
 
 
 def layers(text: str, depth: int = 3) -> tuple[bytes, ...]:
@@ -89,12 +95,14 @@ def runs(text: str) -> list[str]:
     return _RUN.findall(text)
 
 
-def plain(value: Any, depth: int = 64) -> Any:
+def plain(value: Any, depth: int = _DEPTH) -> Any:
     """`value` without nulls and cache markers, integral floats as integers: what JSON means.
 
     Below `depth` levels a constant stands for the rest; nothing that deep is a provider's. Parsed
     bodies may hold what JSON cannot: bytes count by their content, anything else by its type.
     """
+    if type(value) is str:  # most of what there is
+        return value
     if depth <= 0:
         return "…"
     if isinstance(value, dict):
@@ -114,58 +122,69 @@ def plain(value: Any, depth: int = 64) -> Any:
     return value.hex() if isinstance(value, bytes) else type(value).__name__
 
 
+def keyed(key: bytes, prefix: bytes = b"") -> Callable[[bytes], bytes]:
+    """HMAC-SHA-256 of `prefix` and what it is given, cut to 16 bytes. Thread-safe.
+
+    The hash that has taken key and prefix is copied for each digest: a third of the cost of
+    `hmac.digest`, which has OpenSSL set up anew at each call.
+    """
+    block = (hashlib.sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
+    inside = hashlib.sha256(block.translate(_INNER) + prefix).copy
+    outside = hashlib.sha256(block.translate(_OUTER)).copy
+
+    def digest(data: bytes) -> bytes:
+        inner = inside()
+        inner.update(data)
+        outer = outside()
+        outer.update(inner.digest())
+        return outer.digest()[:SIZE]
+
+    return digest
+
+
 class Digest:
     """All keyed digests under one key. Stateless and thread-safe."""
 
-    __slots__ = ("_inner", "_key", "_outer", "_window")
+    __slots__ = ("_key", "_keyed", "_window")
 
     def __init__(self, key: bytes) -> None:
         """`key`: at least 16 secret bytes. Raises ValueError when shorter."""
         if len(key) < SIZE:
             msg = f"the hash key needs at least {SIZE} bytes, got {len(key)}"
             raise ValueError(msg)
-        # HMAC from copies of a hash that has taken the key (and the domain) already: the same
-        # digests at a third of what `hmac.digest` costs, which sets OpenSSL up anew at each call
-        filled = (hashlib.sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
-        inner = filled.translate(_INNER)
         self._key = key
-        self._inner = {bytes((d,)): hashlib.sha256(inner + bytes((d,))).copy for d in _DOMAINS}
-        self._outer = hashlib.sha256(filled.translate(_OUTER)).copy
+        self._keyed = {domain: keyed(key, domain) for domain in _DOMAINS}
         # cut to 4 bytes, a hash behind a secret block is enough: nothing can be appended to it
         window_key = hmac.digest(key, b"windows", "sha256").ljust(_BLOCK, b"\0")
         self._window = hashlib.sha256(window_key).copy
 
     def raw(self, domain: bytes, data: bytes) -> bytes:
-        """16-byte HMAC-SHA-256 of `data` in `domain`, a byte of `_DOMAINS`."""
-        inner = self._inner[domain]()
-        inner.update(data)
-        outer = self._outer()
-        outer.update(inner.digest())
-        return outer.digest()[:SIZE]
+        """16-byte digest of `data` in `domain`, one of `_DOMAINS`."""
+        return self._keyed[domain](data)
 
     def text(self, text: str) -> bytes:
         """Digest of an exact text."""
-        return self.raw(b"t", utf8(text))
+        return self._keyed[b"t"](utf8(text))
 
     def blob(self, data: bytes) -> bytes:
         """Digest of decoded bytes."""
-        return self.raw(b"b", data)
+        return self._keyed[b"b"](data)
 
     def canon(self, text: str) -> bytes:
         """Digest of a sealed value whatever its base64 spelling."""
-        return self.raw(b"b", canonical(text))
+        return self._keyed[b"b"](canonical(text))
 
     def name(self, text: str) -> bytes:
         """Digest of an id."""
-        return self.raw(b"i", utf8(text))
+        return self._keyed[b"i"](utf8(text))
 
     def value(self, value: Any) -> bytes:
         """Digest of a JSON value in one canonical spelling, nulls and cache markers left out."""
-        return self.raw(b"j", spelled(value))
+        return self._keyed[b"j"](counted(value))
 
     def chain(self, before: bytes, link: bytes) -> bytes:
         """The next rolling digest after `before`."""
-        return self.raw(b"c", before + link)
+        return self._keyed[b"c"](before + link)
 
     def account(self, credential: str) -> str:
         """A stand-in for a credential: keyed, hex, never exported."""
@@ -210,11 +229,48 @@ def window_plan(length: int) -> tuple[int, int]:
 
 
 _SPELLING: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+_key: Final[Callable[[tuple[str, Any]], str]] = itemgetter(0)
 
 
 def spelled(value: Any) -> bytes:
     """`plain(value)` as sorted, compact JSON bytes."""
     return utf8(_SPELLING.encode(plain(value)))
+
+
+def counted(value: Any) -> bytes:
+    """`plain(value)` in a spelling that is cheaper than JSON: texts are counted, not quoted.
+
+    Two values have the same one only where `spelled` is the same for both.
+    """
+    try:
+        return _counted(value, _DEPTH).encode()
+    except TypeError:  # keys that are no texts: a parsed body may hold them
+        value = plain(value)
+    except UnicodeEncodeError:  # halves of a character count as the whole one
+        pass
+    whole = utf8(_SPELLING.encode(plain(value))).decode("utf-8", "surrogatepass")
+    return _counted(json.loads(whole), _DEPTH).encode("utf-8", "surrogatepass")
+
+
+def _counted(value: Any, depth: int) -> str:
+    kind = type(value)
+    if kind is str:
+        return f'"{len(value)}:{value}'
+    if depth > 0 and kind is dict:
+        members = [
+            f'"{len(key)}:{key}{_counted(inner, depth - 1)}'
+            for key, inner in sorted(value.items(), key=_key)
+            if inner is not None and key not in _MARKERS
+        ]
+        return f"{{{''.join(members)}}}"
+    if depth > 0 and kind is list:
+        return f"[{''.join([_counted(inner, depth - 1) for inner in value])}]"
+    flat = plain(value, depth)
+    if isinstance(flat, str):
+        return f'"{len(flat)}:{str.__str__(flat)}'
+    if isinstance(flat, (list, dict)):
+        return _counted(flat, depth)
+    return f"{_SPELLING.encode(flat)},"
 
 
 def normal_forms(text: str) -> tuple[str, ...]:

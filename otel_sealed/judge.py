@@ -9,8 +9,6 @@ only shipping a seal to another vendor needs no table.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from otel_sealed.contract import Dialect, Place, Reads, Rule
 from otel_sealed.model import (
     Cause,
@@ -24,6 +22,7 @@ from otel_sealed.model import (
     Turn,
     Verdict,
 )
+from otel_sealed.model.quick import evolve
 from otel_sealed.providers.families import Families, same
 
 OWN_RULES: tuple[Rule, ...] = (
@@ -164,9 +163,9 @@ def judge(finding: Finding, dialect: Dialect) -> Finding:
     """
     rule = _rule_for(finding, dialect)
     if rule is None:
-        return replace(finding, verdict=Verdict.OK, rule="")
+        return evolve(finding, verdict=Verdict.OK, rule="")
     accuses = rule.preview and rule.verdict.violates
-    return replace(
+    return evolve(
         finding,
         verdict=Verdict.UNVERIFIABLE if accuses else rule.verdict,
         rule=rule.id,
@@ -183,13 +182,12 @@ def judged_as(finding: Finding) -> Fate:
 
 
 def _rule_for(finding: Finding, dialect: Dialect) -> Rule | None:
-    finding = replace(finding, fate=judged_as(finding))
-    fate = finding.fate
+    fate = judged_as(finding)
     if fate is Fate.UNKNOWN:
         return _X2
     if fate not in (Fate.FOREIGN, Fate.INTACT) and finding.traits & _UNKNOWNS:
         return _X1
-    for rule in (*OWN_RULES[2:], *dialect.rules):
+    for rule in _rules_on(fate, dialect):
         if _fits(rule, finding):
             return rule
     if fate in (Fate.INTACT, Fate.PREFIX_CHANGED, Fate.ISSUER_CHANGED):
@@ -197,13 +195,23 @@ def _rule_for(finding: Finding, dialect: Dialect) -> Rule | None:
     return _X1
 
 
+def _rules_on(fate: Fate, dialect: Dialect) -> tuple[Rule, ...]:
+    """Our own rules and those of a dialect that name a fate, in their order."""
+    found = _by_fate.get((dialect.name, fate))
+    if found is None or found[0] is not dialect.rules:
+        rules = tuple(r for r in (*OWN_RULES[2:], *dialect.rules) if fate in r.fates)
+        found = _by_fate[dialect.name, fate] = (dialect.rules, rules)
+    return found[1]
+
+
+_by_fate: dict[tuple[str, Fate], tuple[tuple[Rule, ...], tuple[Rule, ...]]] = {}
 _UNKNOWNS = frozenset({Trait.UNKNOWN_VENDOR, Trait.UNKNOWN_MODEL, Trait.UNKNOWN_TYPE})
 
 
 def _fits(rule: Rule, finding: Finding) -> bool:
+    """Whether a rule on the finding's fate fits it."""
     return (
-        finding.fate in rule.fates
-        and (not rule.artifacts or finding.artifact.startswith(rule.artifacts))
+        (not rule.artifacts or finding.artifact.startswith(rule.artifacts))
         and rule.when <= finding.traits
         and not rule.unless & finding.traits
     )

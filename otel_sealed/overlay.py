@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from otel_sealed import vocab
@@ -12,6 +12,7 @@ from otel_sealed.align import Outcome
 from otel_sealed.contract import Exchange, RawAnswer
 from otel_sealed.digest import Digest
 from otel_sealed.model import Finding, Locus, ProviderVerdict, Rejection, Removal
+from otel_sealed.model.quick import evolve, quick
 from otel_sealed.providers.refusals import classify, pointer
 
 _PATH = re.compile(r"messages\.\d{1,6}(\.content\.\d{1,6})?")
@@ -19,6 +20,7 @@ _BAD_STATUS = 400
 _MAX_REMOVALS = 64
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Said:
     """What the provider said of one exchange, without its words."""
@@ -67,7 +69,7 @@ def overlay(findings: list[Finding], outcomes: Sequence[Outcome], said: Said) ->
         against = verdict in (ProviderVerdict.REJECTED, ProviderVerdict.REMOVED)
         locus = Locus.BEYOND if against and finding.locus is None else finding.locus
         laid.append(
-            replace(finding, provider_verdict=verdict, rejection=said.rejection, locus=locus)
+            evolve(finding, provider_verdict=verdict, rejection=said.rejection, locus=locus)
         )
     return laid
 

@@ -31,6 +31,8 @@ _WORD = re.compile(r"[a-z0-9_.]{1,40}\Z")
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,159}\Z")
 _MODEL_PART = re.compile(r"[A-Za-z0-9._+]{0,32}\Z")
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")
+_LONGEST_NAME = 160
+_LONGEST_HOST = 600
 _PHRASE = re.compile(r"[A-Za-z0-9 .,:;()+%\u2013-]{1,160}\Z")
 _RULE = re.compile(r"[A-Za-z0-9._-]{1,40}\Z")
 _CAMEL = frozenset(
@@ -54,6 +56,8 @@ _CAMEL = frozenset(
 )
 
 OTHER: Final = "other"
+_MAX_HARMLESS: Final = 4096
+_harmless: set[str] = set()  # words met before, all of them matches of `_WORD`
 
 
 def word(text: object, known: frozenset[str] = frozenset()) -> str:
@@ -62,7 +66,13 @@ def word(text: object, known: frozenset[str] = frozenset()) -> str:
     Wire strings are content too: a type or key made up by an attacker, or a blob in its place,
     must not reach telemetry (design, principle 8).
     """
-    if isinstance(text, str) and (text in known or _WORD.match(text)):
+    if not isinstance(text, str):
+        return OTHER
+    if text in _harmless or text in known:
+        return text
+    if _WORD.match(text):
+        if len(_harmless) < _MAX_HARMLESS:
+            _harmless.add(text)
         return text
     return OTHER
 
@@ -81,14 +91,27 @@ def model_name(text: object) -> str:
     """A model name as it may be shown: known shape and no part long enough to be a blob."""
     if not isinstance(text, str) or not text:
         return ""
-    shaped = _MODEL.match(text) and all(_MODEL_PART.match(p) for p in re.split("[-:/@]", text))
-    return text if shaped else OTHER
+    return text if len(text) <= _LONGEST_NAME and _is_model(text) else OTHER
+
+
+@lru_cache(maxsize=1024)
+def _is_model(text: str) -> bool:
+    return _MODEL.match(text) is not None and all(
+        _MODEL_PART.match(part) for part in re.split("[-:/@]", text)
+    )
 
 
 def host_name(text: object) -> str:
     """A host without port, lower case; empty if it has not the shape of one."""
-    if not isinstance(text, str):
+    if not isinstance(text, str) or not text:
         return ""
+    if len(text) > _LONGEST_HOST:
+        return ""
+    return _host(text)
+
+
+@lru_cache(maxsize=1024)
+def _host(text: str) -> str:
     name = text.lower().rpartition("@")[2].partition(":")[0]
     return name if _HOST.match(name) else ""
 

@@ -12,7 +12,6 @@ request that no turn explains. Nothing here knows a provider, a model or a rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from otel_sealed.align.companions import companions, echoes, orphans
 from otel_sealed.align.pair import pair
@@ -33,6 +32,7 @@ from otel_sealed.model import (
     State,
     Turn,
 )
+from otel_sealed.model.quick import evolve
 from otel_sealed.wire.search import Search
 
 
@@ -48,6 +48,8 @@ def align(
     `vendor_of` tells, by `canon` digest, the vendor that minted a value of any conversation (empty
     when nobody here saw it).
     """
+    if not lineage.turns and not any(b.sealed for m in messages for b in m.blocks):
+        return []
     scene = Scene(lineage, messages, names, probe, vendor_of)
     rows = [row for turn in lineage.turns for row in _turn(scene, turn)]
     return [*rows, *_unexplained(scene)]
@@ -107,7 +109,7 @@ def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Ite
     now = same_artifact(sent, artifact)
     row = Finding(artifact, Fate.UNSEALED, returned=scene.path(slot), locus=Locus.SOURCE)
     if came.state is State.CUT:
-        row = replace(row, digest_in=came.digest, size_in=came.size)
+        row = evolve(row, digest_in=came.digest, size_in=came.size)
     if now is not None and now.state is State.PRESENT:
         if scene.issued.get(now.canon) or (slot, artifact) in scene.explained:
             return  # a copy of another seal, or that seal encoded over: its own row says so
@@ -115,11 +117,11 @@ def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Ite
         dummy = now.canon in scene.names.placeholders
         if dummy or came.state is not State.CUT:
             cause = Cause.PLACEHOLDER if dummy else None
-            row = replace(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
+            row = evolve(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
         yield sent_as(row, now)
     elif block.kind is Kind.REASONING:
         cut = came.state in (State.EMPTY, State.CUT) or not turn.complete
-        yield replace(row, fate=Fate.UNSEALED if cut else Fate.NOT_REQUESTED)
+        yield evolve(row, fate=Fate.UNSEALED if cut else Fate.NOT_REQUESTED)
 
 
 def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Outcome]:
@@ -143,7 +145,7 @@ def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Out
             scene.explained.add((slot, value.artifact))
             row = Finding(value.artifact, Fate.FABRICATED, locus=Locus.PROCESS)
             cause = Cause.PLACEHOLDER if value.canon in scene.names.placeholders else None
-            row = replace(sent_as(row, value, scene.path(slot)), cause=cause)
+            row = evolve(sent_as(row, value, scene.path(slot)), cause=cause)
             yield Outcome(row, turn, 0, None, sent, slot[0])
 
 
@@ -155,9 +157,9 @@ def _unexplained(scene: Scene) -> Iterator[Outcome]:
         path = scene.path(held.slot)
         row = sent_as(Finding(held.value.artifact, Fate.UNKNOWN), held.value, path)
         if held.value.canon in scene.names.placeholders:
-            row = replace(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER, locus=Locus.PROCESS)
+            row = evolve(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER, locus=Locus.PROCESS)
         elif scene.abroad(_vendor(scene, held, path)):
-            row = replace(row, fate=Fate.FOREIGN, locus=Locus.PROCESS)
+            row = evolve(row, fate=Fate.FOREIGN, locus=Locus.PROCESS)
         yield Outcome(row, None, 0, None, held.block, held.slot[0])
 
 
@@ -173,7 +175,7 @@ def _vendor(scene: Scene, held: Held, path: str) -> str:
 def _received(scene: Scene, turn: Turn, block: Block, row: Finding) -> Finding:
     path = f"{turn.path}.{block.sub}" if turn.path and block.sub else turn.path or block.sub
     sure = turn.number not in scene.lineage.inferred or row.digest_in == row.digest_out
-    return replace(
+    return evolve(
         row,
         received=Origin(turn.exchange, path, turn.origin, turn.model),
         confidence=Confidence.PROVEN if sure else Confidence.INFERRED,

@@ -19,11 +19,13 @@ from otel_sealed.model import (
     Turn,
     Value,
 )
+from otel_sealed.model.quick import quick
 from otel_sealed.wire.search import Search, Stray, Wanted
 
 Placed = tuple[SlotAt, Block]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Names:
     """The few words of a dialect that findings carry.
@@ -43,6 +45,7 @@ class Names:
     tools_separate: bool = True
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A finding and the records it is about, for the traits that judgement asks for.

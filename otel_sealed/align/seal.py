@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from otel_sealed.align.scene import Held, Placed, Scene, same_artifact
 from otel_sealed.align.whole import cut_up, swallowed, text_merged
 from otel_sealed.diagnose import diagnose
@@ -21,6 +19,7 @@ from otel_sealed.model import (
     Turn,
     Value,
 )
+from otel_sealed.model.quick import evolve
 from otel_sealed.wire.search import Spot, Stray
 
 _SPOT_CAUSES = {Spot.ID: Cause.IN_ID, Spot.TEXT: Cause.IN_TEXT, Spot.SIGNED: Cause.IN_TEXT}
@@ -50,29 +49,29 @@ def seal_row(
     )
     locus = None if fate is Fate.INTACT else Locus.PROCESS
     row = sent_as(row, here.value, scene.path(here.slot))
-    return replace(row, fate=fate, cause=cause, locus=locus), True
+    return evolve(row, fate=fate, cause=cause, locus=locus), True
 
 
 def _by_sdk(row: Finding) -> Finding:
     """The SDK's own object lacked it: nobody who builds on that object could have sent it."""
     if row.fate not in (Fate.DROPPED, Fate.MODIFIED):
         return row
-    return replace(row, fate=Fate.SDK_LOSSY, locus=Locus.SDK)
+    return evolve(row, fate=Fate.SDK_LOSSY, locus=Locus.SDK)
 
 
 def sent_as(row: Finding, value: Value, path: str | None = None) -> Finding:
     """`row` with the value that goes out and where it stands."""
     returned = row.returned if path is None else path
-    return replace(row, digest_out=value.digest, size_out=value.size, returned=returned)
+    return evolve(row, digest_out=value.digest, size_out=value.size, returned=returned)
 
 
 def _held(scene: Scene, row: Finding, found: list[Held]) -> Finding:
     """The server keeps it: absence is right, sending it as well is once too often."""
     if not found:
-        return replace(row, fate=Fate.SERVER_HELD)
+        return evolve(row, fate=Fate.SERVER_HELD)
     scene.explained.update((held.slot, held.value.artifact) for held in found)
     row = sent_as(row, found[0].value, scene.path(found[0].slot))
-    return replace(row, fate=Fate.DUPLICATED, cause=Cause.SERVER_STATE, locus=Locus.PROCESS)
+    return evolve(row, fate=Fate.DUPLICATED, cause=Cause.SERVER_STATE, locus=Locus.PROCESS)
 
 
 def _taken(scene: Scene, value: Value, found: list[Held], placed: Placed | None) -> bool:
@@ -137,26 +136,26 @@ def _absent(
 ) -> tuple[Finding, bool]:
     """The fate of a seal whose bytes stand in no slot, and whether another value does."""
     if scene.covered(turn, index):
-        return replace(row, fate=Fate.SUPERSEDED), False
-    row = replace(row, locus=Locus.PROCESS)
+        return evolve(row, fate=Fate.SUPERSEDED), False
+    row = evolve(row, locus=Locus.PROCESS)
     if placed is not None:
         now = same_artifact(placed[1], value.artifact)
         if now is not None and now.state is State.PRESENT:
             scene.explained.add((placed[0], now.artifact))
             row = sent_as(row, now, scene.path(placed[0]))
             return _changed(scene, row, turn, index, value, placed[0], now)
-        row = replace(row, returned=scene.path(placed[0]))
+        row = evolve(row, returned=scene.path(placed[0]))
     stray = scene.stray(value)
     if stray is not None:
         return _astray(scene, row, turn, stray), False
     block = turn.blocks[index]
     path = _substitute(scene, turn, block)
     if path is not None:
-        return replace(row, fate=Fate.SUBSTITUTED, returned=path), False
+        return evolve(row, fate=Fate.SUBSTITUTED, returned=path), False
     if swallowed(scene, turn, block):
-        return replace(row, fate=Fate.MERGED), False
+        return evolve(row, fate=Fate.MERGED), False
     cause = None if scene.regions.get(turn.number) else Cause.WHOLE_TURN
-    return replace(row, fate=Fate.DROPPED, cause=cause), False
+    return evolve(row, fate=Fate.DROPPED, cause=cause), False
 
 
 def _changed(
@@ -165,36 +164,36 @@ def _changed(
     """Another value stands in the seal's own slot."""
     path, artifact = scene.path(slot), value.artifact
     if now.canon in scene.names.placeholders:
-        return replace(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER), False
+        return evolve(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER), False
     if scene.probe.slot_holds(path, artifact, _shadows(turn, turn.blocks[index])):
-        return replace(row, fate=Fate.SUBSTITUTED, cause=Cause.READABLE_TEXT), False
+        return evolve(row, fate=Fate.SUBSTITUTED, cause=Cause.READABLE_TEXT), False
     if scene.probe.joined_seals(path, artifact, scene.wanted()) > 1:
-        return replace(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS), True
+        return evolve(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS), True
     if cut_up(scene, turn, slot, value):
-        return replace(row, fate=Fate.SPLIT), True
+        return evolve(row, fate=Fate.SPLIT), True
     binary = artifact in scene.names.binary
     sample = scene.probe.sample(path, artifact, value.size, binary=binary)
     change = diagnose(value, sample, scene.issued.keys() - {value.canon})
     crossed = change.cause is Cause.DOUBLE_ENCODED and scene.foreign(turn)
     fate = Fate.FOREIGN if crossed else Fate.MODIFIED
-    return replace(row, fate=fate, cause=change.cause, detail=change.detail), True
+    return evolve(row, fate=fate, cause=change.cause, detail=change.detail), True
 
 
 def _astray(scene: Scene, row: Finding, turn: Turn, stray: Stray) -> Finding:
     """The bytes stand somewhere that is no slot for them."""
-    row = replace(row, returned=stray.path)
+    row = evolve(row, returned=stray.path)
     slot = scene.slot_at(stray.path) if stray.spot is Spot.SLOT else None
     if slot is not None:
         scene.explained.update((slot, held.artifact) for held in scene.block(slot).seals())
     cause = _SPOT_CAUSES.get(stray.spot, Cause.WRONG_SLOT)
     if scene.foreign(turn):
         encoded = Cause.DOUBLE_ENCODED if stray.depth else None
-        return replace(row, fate=Fate.FOREIGN, cause=cause if stray.spot is Spot.ID else encoded)
+        return evolve(row, fate=Fate.FOREIGN, cause=cause if stray.spot is Spot.ID else encoded)
     if stray.depth and stray.spot is Spot.SLOT:
-        return replace(row, fate=Fate.MODIFIED, cause=Cause.DOUBLE_ENCODED)
+        return evolve(row, fate=Fate.MODIFIED, cause=Cause.DOUBLE_ENCODED)
     if stray.part and stray.spot is Spot.SLOT:  # glued to another seal, in that one's slot
-        return replace(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS)
-    return replace(row, fate=Fate.MISPLACED, cause=cause)
+        return evolve(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS)
+    return evolve(row, fate=Fate.MISPLACED, cause=cause)
 
 
 def _substitute(scene: Scene, turn: Turn, block: Block) -> str | None:

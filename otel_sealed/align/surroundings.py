@@ -52,6 +52,8 @@ def surroundings(
             homes.setdefault(outcome.turn.number, outcome.at)
             if outcome.block is None or outcome.block.kind is not Kind.COMPACTION:
                 bound.setdefault(outcome.turn.number, outcome.at)
+    if not homes:
+        return
     exempt = {number for number in bound if gone and number >= min(gone)}
     if head is not None:
         broken = first_break(lineage.turns, bound, head, messages, exempt, root)

@@ -84,10 +84,9 @@ class Call:
         """The attempt that was answered, where it is not the one that was built."""
         self._sent = sent
 
-    def answered(self, status: int | None, body: Any, content_type: str = "") -> None:
+    def answered(self, status: int | None, body: Any) -> None:
         """A reply is there as a whole; the last one counts."""
-        self._status, self._body, self._content_type = status, body, content_type
-        self._kept = None
+        self._status, self._body, self._kept = status, body, None
 
     def kept(self, encoding: str) -> Kept:
         """What is to hold the body of its reply, of that content-encoding, while it passes."""

@@ -90,8 +90,7 @@ def responded(call: Call, response: Any) -> None:
 def whole(call: Call, response: Any) -> None:
     """A response whose body the SDK has read, or closed unread."""
     read = response.is_stream_consumed
-    kind = str(response.headers.get("content-type", ""))
-    call.answered(response.status_code, response.content if read else None, kind)
+    call.answered(response.status_code, response.content if read else None)
 
 
 def _tee(call: Call, response: Any) -> None:

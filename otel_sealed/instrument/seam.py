@@ -110,9 +110,12 @@ class Patch:
 
     def _enabled(self) -> bool:
         """Asked by wrapt at each call: if not, it calls the wrapped method and nothing of ours."""
-        with shield("seam.enabled"):
+        try:
             return self.on and not passing()
-        return False
+        except Exception:
+            with shield("seam.enabled"):
+                raise
+            return False
 
     def _in_place(self) -> bool:
         return any(at is self._mine for at in _chain(vars(self._owner).get(self._name)))

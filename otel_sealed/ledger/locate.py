@@ -95,6 +95,8 @@ def locate(
     poll = _Poll(ledger, conversation)
     for at, message in enumerate(messages):
         _poll_message(poll, at, message, chains[at])
+    if not (poll.votes or reference or conversation):
+        return Lineage(hits=poll.hits, misses=poll.misses)
     held = _line(ledger, max(poll.look(reference), default=-1)) if reference else ()
     tip = _tip(poll)
     if tip < 0 and held:

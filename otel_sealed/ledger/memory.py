@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -42,6 +41,7 @@ from otel_sealed.ledger.packed import (
     unpack,
 )
 from otel_sealed.model import Turn
+from otel_sealed.model.quick import evolve
 
 __all__ = ["MemoryLedger", "keys_of"]
 
@@ -90,7 +90,7 @@ class MemoryLedger:
         with self._lock:
             number = self._next
             self._next += 1
-            numbered = replace(turn, number=number)
+            numbered = evolve(turn, number=number)
             data, keys = packed(numbered, self._names)
             self._packed[number] = data
             left = self.evicted + self.corrupt > 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from otel_sealed.model.quick import quick
 from otel_sealed.model.words import (
     Carry,
     Cause,
@@ -29,6 +30,7 @@ SlotAt = tuple[int, int]
 """A place in a request: index of the message, index of the block in it."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Value:
     """One sealed, signed or identifying value of a block.
@@ -50,6 +52,7 @@ class Value:
     lost: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Shadow:
     """A readable stand-in of a seal: keyed digest of the stripped text and its length in chars."""
@@ -58,6 +61,7 @@ class Shadow:
     chars: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Block:
     """One block (part, item) of a message.
@@ -93,6 +97,7 @@ class Block:
         return any(v.role is Role.SEAL and v.state is State.PRESENT for v in self.values)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Message:
     """One element of a request's history. `digest` is keyed, cache markers left out.
@@ -109,6 +114,7 @@ class Message:
     joined_chars: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What a request says about itself, as far as rules ask for it."""
@@ -131,6 +137,7 @@ class Facts:
     flags: tuple[str, ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Head:
     """What stands before the messages and may bind a seal: (name, keyed digest) pairs."""
@@ -138,6 +145,7 @@ class Head:
     parts: tuple[tuple[str, bytes], ...] = ()
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Removal:
     """A provider's own report that it removed or tolerated something (`input_transformations`)."""
@@ -148,6 +156,7 @@ class Removal:
     item: bytes = b""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One response as the ledger remembers it.
@@ -190,6 +199,7 @@ class Turn:
     parent: int = -1
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """One sealed value that came in with a response; `id` is the digest of its item's id."""
@@ -202,6 +212,7 @@ class Receipt:
     id: bytes = b""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where an artifact came in: exchange number, path in that response, minting span."""
@@ -212,6 +223,7 @@ class Origin:
     model: str = ""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One artifact in one request: its fate, and after judgement its verdict.
@@ -242,6 +254,7 @@ class Finding:
     first: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolReceipt:
     """One tool result on its way to the model: the pair, not the prose.
@@ -261,6 +274,7 @@ class ToolReceipt:
     effect_size: int | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts of a response; None where the provider did not say."""
@@ -272,6 +286,7 @@ class Usage:
     cache_write_tokens: int | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Check:
     """How many rows of one kind a request had."""
@@ -283,6 +298,7 @@ class Check:
     count: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Report:
     """All that one exchange showed. This, and nothing else, reaches emission and the doors.
@@ -328,6 +344,7 @@ class Report:
     lookups_missed: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """The turns a request is expected to carry, oldest first, and where their blocks stand.

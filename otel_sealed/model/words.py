@@ -40,7 +40,13 @@ class Fate(StrEnum):
 
 
 class Verdict(StrEnum):
-    """A fate judged under the provider's contract, mildest first."""
+    """A fate judged under the provider's contract, mildest first.
+
+    `rank`: 0 (`ok`) to 4 (`breaks`). Only `degrades` and `breaks` are violations (`violates`).
+    """
+
+    rank: int
+    violates: bool
 
     OK = "ok"
     ALLOWED = "allowed"
@@ -48,18 +54,10 @@ class Verdict(StrEnum):
     DEGRADES = "degrades"
     BREAKS = "breaks"
 
-    @property
-    def rank(self) -> int:
-        """0 (`ok`) to 4 (`breaks`)."""
-        return _VERDICT_RANK[self]
 
-    @property
-    def violates(self) -> bool:
-        """Only `degrades` and `breaks` are violations."""
-        return self.rank >= _VERDICT_RANK[Verdict.DEGRADES]
-
-
-_VERDICT_RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
+for _rank, _verdict in enumerate(Verdict):  # plain attributes: they are asked for at every call
+    _verdict.rank = _rank
+    _verdict.violates = _verdict in (Verdict.DEGRADES, Verdict.BREAKS)
 
 
 class ProviderVerdict(StrEnum):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from otel_sealed.contract import Pair, Reads
 
@@ -80,6 +81,7 @@ class Families:
         return Reads.UNKNOWN
 
 
+@lru_cache(maxsize=1024)
 def same(producer: str, reader: str) -> bool:
     """Whether two names are of one model, or one of them is not known."""
     return not producer or not reader or _base(producer) == _base(reader)

@@ -7,6 +7,7 @@ Sources: provider documentation of base URLs, facts of sdk-surface §6; checked 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # what a door may call the answering side -> (vendor, platform); None: the model decides
 _PROVIDERS: dict[str, tuple[str | None, str]] = {
@@ -60,6 +61,7 @@ _MODELS: tuple[tuple[re.Pattern[str], str], ...] = (
 KNOWN_VENDORS = frozenset({"anthropic", "openai", "google", "xai"})
 
 
+@lru_cache(maxsize=1024)
 def resolve(provider: str, host: str, model: str, default: str) -> tuple[str, str]:
     """(vendor, platform). `provider` wins, then the host, then the model, then the dialect's own.
 

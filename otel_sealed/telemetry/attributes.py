@@ -16,7 +16,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from otel_sealed import vocab
+from otel_sealed.digest import keyed
 from otel_sealed.model import Cause, Fate, Finding, Report, Verdict
+from otel_sealed.model.quick import quick
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,10 +27,10 @@ Value: TypeAlias = "str | bool | int | float | Sequence[str] | Sequence[int]"
 Rekey: TypeAlias = Callable[[bytes, bytes], bytes]
 """(conversation, digest) to the digest under that conversation's sub-key."""
 
-DIGEST_BYTES: Final = 16
 QUIET_TYPES: Final = 8
 """Block types of the request that are listed while nothing is wrong."""
 MAX_FACTS: Final = 32
+_EMPTY: Final[tuple[Value, ...]] = ("", [])
 _TEXTUAL: Final = frozenset({Cause.READABLE_TEXT, Cause.IN_TEXT, Cause.PLACEHOLDER})
 _BETA = re.compile(r"[a-z0-9]+(?:-[a-z]+[a-z0-9]*){0,6}-\d{4}-\d{2}-\d{2}\Z")
 
@@ -36,16 +38,17 @@ _BETA = re.compile(r"[a-z0-9]+(?:-[a-z]+[a-z0-9]*){0,6}-\d{4}-\d{2}-\d{2}\Z")
 def rekey_with(key: bytes) -> Rekey:
     """The re-keying of readable values: `hmac(hmac(key, "conversation" + id), digest)`."""
 
-    @lru_cache(maxsize=1024)
-    def sub_key(conversation: bytes) -> bytes:
-        return hmac.digest(key, b"conversation" + conversation, "sha256")
+    @lru_cache(maxsize=256)
+    def under(conversation: bytes) -> Callable[[bytes], bytes]:
+        return keyed(hmac.digest(key, b"conversation" + conversation, "sha256"))
 
     def rekey(conversation: bytes, digest: bytes) -> bytes:
-        return hmac.digest(sub_key(conversation), digest, "sha256")[:DIGEST_BYTES]
+        return under(conversation)(digest)
 
     return rekey
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Row:
     """One finding as it leaves the process. An empty `position` means: not in the request."""
@@ -112,10 +115,16 @@ def span_attributes(
     attributes[vocab.TRUNCATED] = cut
     if findings:
         attributes[vocab.FINDINGS] = findings
-    attributes |= _received(report, rekey) | _returned(listed) | _rest(report, rows, listed, rekey)
-    attributes |= _types(report, quiet=not loud) | _tools(report, rekey)
+    if report.received:
+        attributes |= _received(report, rekey)
+    if listed:
+        attributes |= _returned(listed)
+    attributes |= _rest(report, rows, listed, rekey)
+    attributes |= _types(report, quiet=not loud)
+    if report.receipts:
+        attributes |= _tools(report, rekey)
     attributes[vocab.FACTS] = facts_of(report, rekey)
-    return {name: value for name, value in attributes.items() if value not in ("", [])}
+    return {name: value for name, value in attributes.items() if value not in _EMPTY}
 
 
 def _scalars(
@@ -192,8 +201,10 @@ def _rest(
     report: Report, rows: Sequence[Row], listed: Sequence[Row], rekey: Rekey
 ) -> dict[str, Value]:
     """What has no row of its own: what is well and went out before, and what had no room."""
-    shown = {id(row) for row in listed}
-    cut = [row for row in rows if row.listed and id(row) not in shown]
+    cut: list[Row] = []
+    if len(listed) == vocab.MAX_ROWS:
+        shown = {id(row) for row in listed}
+        cut = [row for row in rows if row.listed and id(row) not in shown]
     count = report.rest_count + len(cut)
     if not count:
         return {}
@@ -219,8 +230,6 @@ def _types(report: Report, *, quiet: bool) -> dict[str, Value]:
 def _tools(report: Report, rekey: Rekey) -> dict[str, Value]:
     """The receipts of the tool results that go out; ids and effects under the sub-key only."""
     receipts = report.receipts[: vocab.MAX_ROWS]
-    if not receipts:
-        return {}
     key = report.conversation
 
     def hidden(digest: bytes) -> str:
@@ -284,5 +293,10 @@ def facts_of(report: Report, rekey: Rekey) -> list[str]:
 def _issuer(report: Report) -> bytes:
     """One digest for platform, account and resource; the account itself never leaves."""
     facts = report.facts
-    parts = (facts.vendor.encode(), facts.platform.encode(), facts.host.encode(), facts.account)
+    return _hashed(facts.vendor, facts.platform, facts.host, facts.account)
+
+
+@lru_cache(maxsize=256)
+def _hashed(vendor: str, platform: str, host: str, account: bytes) -> bytes:
+    parts = (vendor.encode(), platform.encode(), host.encode(), account)
     return hashlib.sha256(b"\0".join(parts)).digest()

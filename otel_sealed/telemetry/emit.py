@@ -174,6 +174,7 @@ class Emitter:
 
     def _state(self) -> str:
         self._shield.run("emit.collect", self._collected)
+        self._shield.run("emit.collect", self._metrics.flush)
         return self.watch.word()
 
     def _fault(self, where: str, kind: str) -> None:

@@ -38,6 +38,8 @@ def fit(
         limit = _DEFAULT_LIMIT if not owned else len(values) + len(present)
     ceiling = limit if owned else min(vocab.ATTRIBUTE_CEILING, limit * 3 // 4)
     room = ceiling - len(present)
+    if len(values) <= room:
+        return dict(values)
     new = [name for name in values if name not in present]
     if len(new) <= room:
         return dict(values)

@@ -16,9 +16,10 @@ from opentelemetry import metrics
 from opentelemetry.metrics import Observation
 
 from otel_sealed import vocab
-from otel_sealed.model import Verdict
+from otel_sealed.model import Fate, Verdict
 from otel_sealed.telemetry import names
 from otel_sealed.telemetry.events import objected
+from otel_sealed.telemetry.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,7 +52,7 @@ class Series:
     def __init__(self, limit: int = vocab.MAX_SERIES - _CLOSED) -> None:
         self._open = max(limit - _RESERVE, 0)
         self._limit = limit
-        self._seen: set[tuple[str, ...]] = set()
+        self._seen: set[tuple[object, ...]] = set()
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -72,7 +73,7 @@ class Series:
             return folded
 
     def _take(self, metric: str, labels: Labels, bound: int) -> bool:
-        key = (metric, *(f"{name}={value}" for name, value in labels.items()))
+        key = (metric, *labels.items())
         if key in self._seen:
             return True
         if len(self._seen) >= bound:
@@ -116,6 +117,7 @@ class Metrics:
             for metric in vocab.METRICS
             if metric.instrument == "counter" and metric is not vocab.EVICTIONS
         }
+        self._tally = Tally(self._counters)
         self._size = _histogram(meter, vocab.SIZE)
         self._duration = _histogram(meter, vocab.DURATION)
         if (entries := read.entries) is not None:
@@ -147,7 +149,7 @@ class Metrics:
         context: Context | None = None,
         known: Sequence[bool] = (),
     ) -> None:
-        """Count one call and all its findings. `context` links exemplars to its span.
+        """Count one call and all its findings. `context` links what violates to its span.
 
         `known` says of each finding whether it is a known loss; empty if none is.
         """
@@ -163,7 +165,8 @@ class Metrics:
         }
         verdict = report.verdict.value if report.verdict else vocab.NOTHING_SEALED
         known = known or [False] * len(report.findings)
-        self._add(vocab.CALLS, {vocab.VERDICT: verdict, **who}, 1, context)
+        linked = context if report.verdict and report.verdict.violates else None
+        self._count(vocab.CALLS, {vocab.VERDICT: verdict, **who}, 1, linked)
         if report.rejection is not None:
             labels = {vocab.REJECTION_CLASS: report.rejection.value, **who}
             self._add(vocab.REJECTIONS, labels, 1, context)
@@ -173,11 +176,12 @@ class Metrics:
             vocab.PROVIDER: provider,
             vocab.SERVER_ADDRESS: self._host(report.facts.host),
         }
-        self._add(vocab.OUTCOMES, {**answer, vocab.CARRY: report.carry.value}, 1, context)
+        self._count(vocab.OUTCOMES, {**answer, vocab.CARRY: report.carry.value}, 1, linked)
         if objected(report, known):
             self._add(vocab.OBJECTIONS, answer, 1, context)
         self._findings(report, who, context)
-        self._violations(report, provider, context, known)
+        if any(f.verdict.violates for f in report.findings):
+            self._violations(report, provider, context, known)
         self._lookups(report, provider)
         self._duration.record(check_s, {vocab.PROVIDER: provider}, context)
 
@@ -191,9 +195,13 @@ class Metrics:
         return vocab.FOLDED
 
     def _findings(self, report: Report, who: Labels, context: Context | None) -> None:
-        checks = Counter((f.artifact, f.fate, f.verdict) for f in report.findings)
+        checks: dict[tuple[str, Fate, Verdict], int] = {}
+        for f in report.findings:
+            kind = (f.artifact, f.fate, f.verdict)
+            checks[kind] = checks.get(kind, 0) + 1
         for check in report.settled:
-            checks[(check.artifact, check.fate, check.verdict)] += check.count
+            kind = (check.artifact, check.fate, check.verdict)
+            checks[kind] = checks.get(kind, 0) + check.count
         for (artifact, fate, verdict), count in checks.items():
             labels = {
                 vocab.ARTIFACT: vocab.word(artifact),
@@ -201,10 +209,10 @@ class Metrics:
                 vocab.VERDICT: verdict.value,
                 **who,
             }
-            self._add(vocab.CHECKS, labels, count, context)
+            self._count(vocab.CHECKS, labels, count, context if verdict.violates else None)
         if due := _due(report):
-            self._add(vocab.EXPECTED, who, due, context)
-            self._add(vocab.RETURNED, who, min(report.returned, due), context)
+            self._count(vocab.EXPECTED, who, due, None)
+            self._count(vocab.RETURNED, who, min(report.returned, due), None)
         for receipt in report.received:
             labels = {vocab.ARTIFACT: vocab.word(receipt.artifact), **who}
             admitted = self._series.admit(vocab.SIZE.name, labels)
@@ -231,7 +239,20 @@ class Metrics:
         for result, count in (("hit", report.lookups_hit), ("miss", report.lookups_missed)):
             if count:
                 labels = {vocab.LOOKUP_RESULT: result, vocab.PROVIDER: provider}
-                self._counters[vocab.LOOKUPS.name].add(count, labels)
+                self._tally.add(vocab.LOOKUPS.name, labels, count)
+
+    def _count(
+        self, metric: vocab.Metric, labels: Labels, count: int, context: Context | None
+    ) -> None:
+        """Count at once where there is a span to link to, else by the next collection."""
+        if context is not None:
+            self._add(metric, labels, count, context)
+        else:
+            self._tally.add(metric.name, self._series.admit(metric.name, labels), count)
+
+    def flush(self) -> None:
+        """Give the counters what was summed up: metrics are about to be collected."""
+        self._tally.flush()
 
     def _add(
         self, metric: vocab.Metric, labels: Labels, count: int, context: Context | None
@@ -251,11 +272,12 @@ class Metrics:
 
 def _due(report: Report) -> int:
     """Sealed values that had to be in the request: an absence that no rule minds was not due."""
-    excused = (
-        f.received and not f.digest_out and not f.verdict.violates and vocab.is_seal(f.artifact)
+    excused = [
+        f
         for f in report.findings
-    )
-    return report.expected - sum(map(bool, excused))
+        if not f.digest_out and f.received and not f.verdict.violates and vocab.is_seal(f.artifact)
+    ]
+    return report.expected - len(excused)
 
 
 _WHY: Final = (

@@ -56,6 +56,7 @@ _VENDORS: Final = {
 }
 
 
+@lru_cache(maxsize=1024)
 def provider_name(vendor: str, *, platform: str = "", host: str = "") -> str:
     """`gen_ai.provider.name` for who answers: the platform where there is one, else the vendor."""
     where = f"{platform} {host}".lower()

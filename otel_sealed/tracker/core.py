@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from otel_sealed.align import Names
 from otel_sealed.contract import Dialect
@@ -51,8 +52,11 @@ class Tools:
         self.placeholders = frozenset(
             digest.blob(form) for text in dummies for form in {canonical(text), text.encode()}
         )
+        self.start = digest.chain(b"", dialect.name.encode())
+        self.names = lru_cache(maxsize=64)(self._names)
+        self.known_model = lru_cache(maxsize=256)(self._known_model)
 
-    def names(self, vendor: str) -> Names:
+    def _names(self, vendor: str) -> Names:
         """The words of the dialect that align needs, for a request to `vendor`."""
         return Names(
             root=self.dialect.root,
@@ -65,6 +69,6 @@ class Tools:
             tools_separate=self.dialect.tools_separate,
         )
 
-    def known_model(self, model: str) -> bool:
+    def _known_model(self, model: str) -> bool:
         """Whether the tables know a model; no name at all accuses nobody."""
         return not model or self.dialect.models(model)

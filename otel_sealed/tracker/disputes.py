@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from dataclasses import replace
 
 from otel_sealed.model import Finding, ProviderVerdict, Verdict
+from otel_sealed.model.quick import evolve
 
 ENOUGH = 10
 
@@ -40,7 +40,7 @@ class Disputes:
     def settle(self, dialect: str, finding: Finding) -> Finding:
         """`finding`, fallen to `degrades` where its rule was contradicted often enough."""
         if finding.verdict is Verdict.BREAKS and self.disputed(dialect, finding.rule):
-            return replace(finding, verdict=Verdict.DEGRADES, disputed=True)
+            return evolve(finding, verdict=Verdict.DEGRADES, disputed=True)
         return finding
 
     def disputed(self, dialect: str, rule: str) -> bool:

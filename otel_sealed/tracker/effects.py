@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import replace
 from typing import Any
 
 from otel_sealed.digest import Digest, spelled, utf8
 from otel_sealed.model import ToolReceipt
+from otel_sealed.model.quick import evolve
 
 _MAX_PENDING = 10_000
 
@@ -38,4 +38,4 @@ class Effects:
             found = self._pending.pop(receipt.call, None) if receipt.call else None
         if found is None:
             return receipt
-        return replace(receipt, effect=found[0], effect_size=found[1])
+        return evolve(receipt, effect=found[0], effect_size=found[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NoReturn
 
 from otel_sealed.align import Outcome, align
@@ -13,6 +13,7 @@ from otel_sealed.contract import Exchange, Place
 from otel_sealed.judge import circumstances, judge
 from otel_sealed.ledger.locate import locate, summarised
 from otel_sealed.model import Facts, Fate, Finding, Lineage, Message, Speaker, Trait
+from otel_sealed.model.quick import evolve, quick
 from otel_sealed.providers.vendors import KNOWN_VENDORS
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.settled import (
@@ -26,6 +27,7 @@ from otel_sealed.tracker.settled import (
 from otel_sealed.wire import Search, Sent
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One request, read, with what its door said of it."""
@@ -38,23 +40,30 @@ class Asked:
     hint: bytes
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Judged:
     """The findings of one request and what recording its answer needs.
 
-    `told[i]`: what stood before message `i` of those read, the last entry what stood at the end;
+    `told[i]` and `chains[i]`: what was told, and the rolling digest of all messages, before message
+    `i` of those read; the last entry is that of the end;
     `told_since_tip`: digests of what was told behind the newest turn; `stand`: where it resumed.
     """
 
     findings: list[Finding]
     outcomes: list[Outcome]
     lineage: Lineage
-    chain: bytes
+    chains: tuple[bytes, ...]
     told: list[Told]
     told_since_tip: tuple[bytes, ...]
     told_at_tip: int
     is_summary: bool = False
     stand: Stand | None = None
+
+    @property
+    def chain(self) -> bytes:
+        """The rolling digest of all messages of the request."""
+        return self.chains[-1]
 
 
 class _WholeNeeded(Exception):  # noqa: N818 - a turn of the work, not a fault
@@ -71,7 +80,7 @@ class _NoSearch:
 def whole(asked: Asked) -> Judged:
     """Judge a request from its first message on."""
     core, sent = asked.core, asked.sent
-    chains, chain = _chains(asked, core.digest.chain(b"", asked.tools.dialect.name.encode()))
+    chains, chain = _chains(asked, asked.tools.start)
     lineage = locate(
         core.ledger,
         sent.messages,
@@ -82,7 +91,7 @@ def whole(asked: Asked) -> Judged:
     )
     search = Search(sent.body, asked.tools.dialect, core.digest)
     told = None
-    if lineage.tip < 0:
+    if lineage.tip < 0 and len(core.ledger):
         told = summarised(core.ledger, search.told(), asked.hint)
         lineage = told or lineage
     names = asked.tools.names(asked.facts.vendor)
@@ -91,7 +100,8 @@ def whole(asked: Asked) -> Judged:
     outcomes += surroundings(
         asked.facts, sent.head, sent.messages, lineage, outcomes, asked.tools.seals, root
     )
-    return _judged(asked, lineage, outcomes, chain, Told(), is_summary=told is not None)
+    stood = told_before(sent.messages, Told(), core.digest)
+    return _judged(asked, lineage, outcomes, (*chains, chain), stood, is_summary=told is not None)
 
 
 def resumed(asked: Asked, stand: Stand) -> Judged | None:
@@ -115,7 +125,7 @@ def resumed(asked: Asked, stand: Stand) -> Judged | None:
     outcomes += surroundings(
         asked.facts, None, messages, lineage, outcomes, asked.tools.seals, names.root
     )
-    return _judged(asked, lineage, outcomes, chain, stand.told, stand=stand)
+    return _judged(asked, lineage, outcomes, (*chains, chain), told, stand=stand)
 
 
 def _chains(asked: Asked, chain: bytes) -> tuple[tuple[bytes, ...], bytes]:
@@ -130,8 +140,8 @@ def _judged(
     asked: Asked,
     lineage: Lineage,
     outcomes: list[Outcome],
-    chain: bytes,
-    start: Told,
+    chains: tuple[bytes, ...],
+    told: list[Told],
     *,
     is_summary: bool = False,
     stand: Stand | None = None,
@@ -145,13 +155,12 @@ def _judged(
         first, last, lineage.tip, any(o.finding.fate is Fate.SUPERSEDED for o in outcomes)
     )
     findings = [_judge(asked, outcome, place, is_summary=is_summary) for outcome in outcomes]
-    told = told_before(messages, start, asked.core.digest)
     since, at_tip = _since_tip(lineage, messages, told)
     return Judged(
         findings=findings,
         outcomes=outcomes,
         lineage=lineage,
-        chain=chain,
+        chains=chains,
         told=told,
         told_since_tip=since,
         told_at_tip=at_tip,
@@ -169,6 +178,7 @@ def _since_tip(
     return behind, told[max(at, 0)].count
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class _Position:
     """The turns whose seals are in the request: oldest, newest; the tip; was anything compacted."""
@@ -196,7 +206,7 @@ def _judge(asked: Asked, outcome: Outcome, position: _Position, *, is_summary: b
     finding, turn, facts = outcome.finding, outcome.turn, asked.facts
     known = asked.tools.known_model
     if turn is not None and turn.model and not known(facts.model):
-        facts = replace(facts, model=turn.model)
+        facts = evolve(facts, model=turn.model)
     place = Place(
         facts=facts,
         fate=finding.fate,
@@ -222,5 +232,5 @@ def _judge(asked: Asked, outcome: Outcome, position: _Position, *, is_summary: b
     if turn is not None:
         traits |= position.traits(turn.number)
     first = turn is None or turn.number == position.tip
-    judged = judge(replace(finding, traits=frozenset(traits), first=first), asked.tools.dialect)
+    judged = judge(evolve(finding, traits=frozenset(traits), first=first), asked.tools.dialect)
     return asked.core.disputes.settle(asked.tools.dialect.name, judged)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from otel_sealed import vocab
@@ -25,6 +24,7 @@ from otel_sealed.model import (
     Turn,
     Verdict,
 )
+from otel_sealed.model.quick import evolve
 from otel_sealed.overlay import Said, overlay, provider_says, refused
 from otel_sealed.providers.vendors import resolve
 from otel_sealed.tracker.core import Core, Tools
@@ -99,7 +99,10 @@ class Observation:
         except Unread as error:
             self._unread.append(f"response.{error.reason}")
             body = None
-        return replace(self._dialect.answer(body), complete=complete, cut=cut)
+        answer = self._dialect.answer(body)
+        if answer.complete is complete and not cut:
+            return answer
+        return evolve(answer, complete=complete, cut=cut)
 
     def _judge_request(self) -> Judged | None:
         """From the newest stand the request shares, else as a whole."""
@@ -128,8 +131,9 @@ class Observation:
             if not shared or self._history is None:
                 return None
             if len(shared) < len(settled.stands):
-                rest = self._history.rest([stand.segment for stand in shared])
-                settled = Resumed(shared, rest, settled.line)
+                known = settled.known.first(len(shared))
+                rest = self._history.rest(known.length)
+                settled = Resumed(shared, rest, settled.line, known)
             judged = self._from_stand(settled)
             if judged is not None:
                 return judged
@@ -149,7 +153,7 @@ class Observation:
     def _as_a_whole(self, settled: Resumed | None) -> Judged:
         """Read it all; where the first reading was of all of it already, that one serves."""
         if settled is not None and settled.stands and self._history is not None:
-            settled = Resumed((), self._history.rest(()), settled.line)
+            settled = Resumed((), self._history.rest(0), settled.line)
         if settled is not None:
             sent = self._tools.reader.parsed(self._exchange, settled.rest.body)
         else:
@@ -172,18 +176,23 @@ class Observation:
         vendor, platform = resolve(
             exchange.provider, host, model or self._answer.model, self._dialect.vendor
         )
-        return replace(
-            facts,
+        return Facts(
+            dialect=facts.dialect,
             vendor=vendor,
             platform=platform,
             host=clean(_HOST, host),
             account=digest.name(exchange.account) if exchange.account else b"",
             model=model,
-            betas=tuple(clean(_BETA, beta) for beta in exchange.betas[:16]),
-            operation=vocab.word(exchange.operation) if exchange.operation else "",
-            transport=vocab.word(exchange.transport) if exchange.transport else "",
+            thinking=facts.thinking,
+            store=facts.store,
             reference=kind,
             reference_key=digest.name(identifier) if identifier else b"",
+            context=facts.context,
+            betas=tuple([clean(_BETA, beta) for beta in exchange.betas[:16]]),
+            operation=vocab.word(exchange.operation) if exchange.operation else "",
+            transport=vocab.word(exchange.transport) if exchange.transport else "",
+            background=facts.background,
+            flags=facts.flags,
         )
 
     # -- settling ------------------------------------------------------------------------------
@@ -196,8 +205,7 @@ class Observation:
         asked = Asked(self._core, self._tools, self._exchange, sent, self._facts, self._hint)
         new = stands(asked, judged, settled.rest)
         if new:
-            kept = (*settled.stands, *new)
-            self._core.settled.keep(self._dialect.name, self._history, kept, settled.line)
+            self._core.settled.keep(self._dialect.name, self._history, settled, new)
 
     # -- what never came -----------------------------------------------------------------------
 
@@ -273,7 +281,7 @@ class Observation:
         tip = self._core.ledger.get(judged.lineage.tip)
         number = tip.exchange if tip is not None else -1
         found = receipts(self._sent.body, self._dialect, self._core.digest)
-        return tuple(self._core.effects.on(replace(receipt, turn=number)) for receipt in found)
+        return tuple(self._core.effects.on(evolve(receipt, turn=number)) for receipt in found)
 
     def _carry(self, seals: list[Finding], settled: int) -> Carry:
         if self._facts.reference:

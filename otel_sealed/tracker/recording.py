@@ -9,6 +9,7 @@ from otel_sealed import vocab
 from otel_sealed.align.prefix import full_prefixes, shared, told
 from otel_sealed.contract import Exchange, RawAnswer
 from otel_sealed.model import Block, Facts, Head, Role, Turn
+from otel_sealed.model.quick import quick
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.judging import Judged
 from otel_sealed.wire import Handed, Sent
@@ -21,6 +22,7 @@ def clean(pattern: re.Pattern[str], text: str) -> str:
     return text if not text or pattern.fullmatch(text) else "other"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Came:
     """An answer with what is known of its call. `sent` and `judged` are None without a request."""

@@ -36,12 +36,14 @@ from otel_sealed.model import (
     State,
     Turn,
 )
-from otel_sealed.wire.checkpoint import History, Rest, Segment
+from otel_sealed.model.quick import quick
+from otel_sealed.wire.checkpoint import History, Known, Rest
 
 MAX_LINES = 256
 MAX_STANDS = 8_192
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Told:
     """What the model was told, up to some point: a rolling digest and how many messages."""
@@ -50,6 +52,7 @@ class Told:
     count: int = 0
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Stand:
     """The state behind one message of a request that was judged and well up to there.
@@ -58,7 +61,6 @@ class Stand:
     `rolling` is a keyed digest over all of them; `first_sealed` the oldest turn with a seal.
     """
 
-    segment: Segment
     around: int
     facts: Facts
     head: Head
@@ -86,12 +88,14 @@ class LineKey(NamedTuple):
 class Resumed(NamedTuple):
     """A request that begins with settled bytes: the stands it shares, and what follows.
 
-    `line`: the line of stands it shares them with, as `Settled` knows it.
+    `known`: the bytes the stands are about, one segment each; `line`: the line of stands it shares
+    them with, as `Settled` knows it.
     """
 
     stands: tuple[Stand, ...]
     rest: Rest
     line: LineKey | None = None
+    known: Known = Known()
 
 
 class Settled:
@@ -100,7 +104,7 @@ class Settled:
     def __init__(self, max_lines: int = MAX_LINES) -> None:
         """`max_lines`: conversations kept; the least recently used goes first."""
         self._max = max_lines
-        self._lines: OrderedDict[LineKey, tuple[Stand, ...]] = OrderedDict()
+        self._lines: OrderedDict[LineKey, tuple[tuple[Stand, ...], Known]] = OrderedDict()
         self._likes: dict[tuple[str, int], list[LineKey]] = {}
         self._lock = threading.Lock()
 
@@ -110,26 +114,29 @@ class Settled:
             likes = self._likes.get((dialect, history.first), ())
             lines = [(key, self._lines[key]) for key in reversed(likes)]
         best: tuple[Stand, ...] = ()
-        found: LineKey | None = None
-        for key, line in lines:
-            agreed = history.agreed([stand.segment for stand in line])
+        begins, found = Known(), None
+        for key, (line, known) in lines:
+            agreed = history.agreed(known)
             if agreed > len(best):
-                best, found = line[:agreed], key
+                best, begins, found = line[:agreed], known.first(agreed), key
             if agreed == len(line):
                 break
-        return Resumed(best, history.rest([stand.segment for stand in best]), found)
+        return Resumed(best, history.rest(begins.length), found, begins)
 
     def keep(
-        self, dialect: str, history: History, stands: tuple[Stand, ...], line: LineKey | None
+        self, dialect: str, history: History, resumed: Resumed, stands: Sequence[Stand]
     ) -> None:
-        """Remember stands; they take the place of `line` unless that goes on elsewhere (a fork)."""
-        stands = stands[:MAX_STANDS]
+        """Remember `stands` behind those shared, in their line's place unless that is a fork."""
+        line = resumed.line
+        known = history.known(resumed.known, resumed.rest.segments[: len(stands)])
+        stands = (*resumed.stands, *stands)[:MAX_STANDS]
+        known = known.first(len(stands))
         key = LineKey(dialect, history.first, stands[-1].chain, len(stands))
         with self._lock:
             if line is not None and line.length <= len(stands):
                 self._forget(line)
             self._forget(key)
-            self._lines[key] = stands
+            self._lines[key] = (stands, known)
             self._likes.setdefault((dialect, key.first), []).append(key)
             while len(self._lines) > self._max:
                 self._forget(next(iter(self._lines)))

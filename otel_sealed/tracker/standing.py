@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 
 from otel_sealed.model import Check, Fate, Finding, Speaker, Verdict
+from otel_sealed.model.quick import evolve
 from otel_sealed.tracker.judging import Asked, Judged
 from otel_sealed.tracker.settled import Stand, rolled
-from otel_sealed.wire.checkpoint import Rest, Segment
+from otel_sealed.wire.checkpoint import Rest
 
 
 def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
@@ -30,11 +30,13 @@ def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
         told = message.speaker is not Speaker.MODEL
         tip = homes.get(at, state.tip)
         seals = sum(1 for f in findings if f.artifact in asked.tools.seals)
-        state = replace(
-            state,
-            segment=rest.segments[at],
+        state = Stand(
+            around=state.around,
+            facts=state.facts,
+            head=state.head,
+            hint=state.hint,
             messages=state.messages + 1,
-            chain=asked.core.digest.chain(state.chain, message.digest),
+            chain=judged.chains[at + 1],
             told=judged.told[at + 1],
             tail=(() if tip != state.tip else state.tail) + ((message.digest,) if told else ()),
             tip=tip,
@@ -50,15 +52,14 @@ def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
 def _start(asked: Asked, judged: Judged, rest: Rest) -> Stand:
     """The state before the first message read."""
     if judged.stand is not None:
-        return replace(judged.stand, around=rest.around)
+        return evolve(judged.stand, around=rest.around)
     return Stand(
-        segment=Segment(0, 0),
         around=rest.around,
         facts=asked.facts,
         head=asked.sent.head,
         hint=asked.hint,
         messages=0,
-        chain=asked.core.digest.chain(b"", asked.tools.dialect.name.encode()),
+        chain=judged.chains[0],
         told=judged.told[0],
         tail=(),
         tip=-1,
@@ -91,5 +92,5 @@ def counted(before: tuple[Check, ...], findings: Iterable[Finding]) -> tuple[Che
         key = (f.artifact, f.fate, f.verdict, f.rule)
         check = found.get(key)
         one = Check(*key, 1)
-        found[key] = replace(check, count=check.count + 1) if check is not None else one
+        found[key] = evolve(check, count=check.count + 1) if check is not None else one
     return tuple(found.values())

@@ -2,7 +2,8 @@
 
 A conversation's next request repeats the whole history and adds a little. A history is cut into
 segments, one a message, each known by its length and a hash; a later request that repeats them
-needs only what follows parsed. Bytes are compared by Python's own keyed 64-bit hash: it never
+needs only what follows parsed. Many segments in a row are known as one group, too, so that a long
+history is compared in few pieces. Bytes are compared by Python's own keyed 64-bit hash: it never
 leaves the process, and a stranger cannot aim at it.
 """
 
@@ -11,8 +12,10 @@ from __future__ import annotations
 import json
 import marshal
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from otel_sealed.wire.parse import MAX_BODY, Unread
 
@@ -21,6 +24,9 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 _OPENING = re.compile(rb'"[ \t\r\n]*:[ \t\r\n]*\[[ \t\r\n]*')
 _TRIES = 4
 _FIRST = 64
+_SHORT = 256
+GROUP: Final = 32
+"""Segments in a group."""
 
 
 class Segment(NamedTuple):
@@ -28,6 +34,28 @@ class Segment(NamedTuple):
 
     length: int
     hash: int
+
+
+_length: Final[Callable[[Segment], int]] = itemgetter(0)
+
+
+class Known(NamedTuple):
+    """The beginning of a history as it is remembered: all segments, and their full groups."""
+
+    segments: tuple[Segment, ...] = ()
+    groups: tuple[Segment, ...] = ()
+
+    def first(self, count: int) -> Known:
+        """What is known of the first `count` segments."""
+        if count == len(self.segments):
+            return self
+        return Known(self.segments[:count], self.groups[: count // GROUP])
+
+    @property
+    def length(self) -> int:
+        """How long it is in all (bytes, or items)."""
+        grouped = len(self.groups) * GROUP
+        return sum(map(_length, self.groups)) + sum(map(_length, self.segments[grouped:]))
 
 
 class Rest(NamedTuple):
@@ -66,19 +94,35 @@ class ByteHistory:
             self._known[key] = hash(self._view[start : start + length])
         return self._known[key]
 
-    def agreed(self, segments: Sequence[Segment]) -> int:
-        """How many of `segments` the history begins with."""
-        at = self._start
+    def agreed(self, known: Known) -> int:
+        """How many of the known segments the history begins with."""
+        groups, at = self._count(known.groups, self._start)
+        count = groups * GROUP
+        return count + self._count(known.segments[count:], at)[0]
+
+    def _count(self, segments: Sequence[Segment], at: int) -> tuple[int, int]:
+        """How many of `segments` stand from `at` on, and where they end."""
         for count, (length, known) in enumerate(segments):
             end = at + length
             if end > len(self._body) or self._at(at, length) != known:
-                return count
+                return count, at
             at = end
-        return len(segments)
+        return len(segments), at
 
-    def rest(self, segments: Sequence[Segment]) -> Rest:
-        """What follows `segments`, which the history must begin with. Raises Unread."""
-        at = self._start + sum(length for length, _ in segments)
+    def known(self, before: Known, segments: Sequence[Segment]) -> Known:
+        """`before` and the `segments` behind it, in which the history must begin."""
+        segments = (*before.segments, *segments)
+        groups = before.groups
+        at = self._start + sum(map(_length, groups))
+        for first in range(len(groups) * GROUP, len(segments) - GROUP + 1, GROUP):
+            length = sum(map(_length, segments[first : first + GROUP]))
+            groups = (*groups, Segment(length, self._at(at, length)))
+            at += length
+        return Known(segments, groups)
+
+    def rest(self, length: int) -> Rest:
+        """What follows the first `length` bytes of the history. Raises Unread."""
+        at = self._start + length
         try:
             text = self._body[at:].decode("utf-8", "surrogatepass")
             items, ends = _items(text, after=at > self._start)
@@ -94,9 +138,9 @@ class ByteHistory:
             raise Unread("json") from None
         around[self._root] = items
         segments = []
-        for length in _lengths(text, ends):
-            segments.append(Segment(length, hash(self._view[at : at + length])))
-            at += length
+        for size in _lengths(text, ends):
+            segments.append(Segment(size, hash(self._view[at : at + size])))
+            at += size
         sides = (hash(self._view[: self._start]), hash(self._view[at:]))
         return Rest(items, segments, hash(sides), around)
 
@@ -117,16 +161,21 @@ class ItemHistory:
         """A hash of how the history begins, to find its likes by."""
         return self._hashes[0] if self._hashes else 0
 
-    def agreed(self, segments: Sequence[Segment]) -> int:
-        """How many of `segments` the history begins with."""
-        for count, (segment, known) in enumerate(zip(segments, self._hashes, strict=False)):
-            if segment.hash != known:
+    def agreed(self, known: Known) -> int:
+        """How many of the known segments the history begins with."""
+        pairs = zip(known.segments, self._hashes, strict=False)
+        for count, (segment, here) in enumerate(pairs):
+            if segment.hash != here:
                 return count
-        return min(len(segments), len(self._hashes))
+        return min(len(known.segments), len(self._hashes))
 
-    def rest(self, segments: Sequence[Segment]) -> Rest:
-        """What follows `segments`, which the history must begin with."""
-        at = len(segments)
+    def known(self, before: Known, segments: Sequence[Segment]) -> Known:
+        """`before` and the `segments` behind it; each item is hashed by itself anyway."""
+        return Known((*before.segments, *segments))
+
+    def rest(self, length: int) -> Rest:
+        """What follows the first `length` items of the history."""
+        at = length
         items = self._items[at:]
         own = [Segment(1, known) for known in self._hashes[at:]]
         return Rest(items, own, self._around, {**self._others, self._root: items})
@@ -168,6 +217,15 @@ def _array_start(body: bytes, root: str) -> int | None:
 
 def _opens(before: bytes) -> bool:
     """Whether a top-level key may stand behind `before`."""
+    return _begins(before) if len(before) <= _SHORT else _is_beginning(before)
+
+
+@lru_cache(maxsize=64)
+def _begins(before: bytes) -> bool:
+    return _is_beginning(before)  # the few parameters that every request of a process begins with
+
+
+def _is_beginning(before: bytes) -> bool:
     try:
         return isinstance(json.loads(before + b'"":0}'), dict)
     except (ValueError, RecursionError):

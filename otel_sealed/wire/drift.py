@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from otel_sealed.contract import Dialect
+from otel_sealed.contract import Carrier, Dialect
 from otel_sealed.vocab import word
 
 _NAME = re.compile(
@@ -31,16 +31,17 @@ def drift(parts: tuple[tuple[str, Any], ...], dialect: Dialect) -> tuple[tuple[s
     for count, (key, text, described) in enumerate(_strings(parts, dialect)):
         if count >= _MAX_STRINGS or len(found) >= _MAX_FOUND:
             break
-        if not described and _sealed_looking(key, text):
+        if not described and len(text) >= _MIN_NAMED and _sealed_looking(key, text):
             found.setdefault(word(_snake(key)), len(text))
     return tuple(found.items())
 
 
 def _sealed_looking(key: str, text: str) -> bool:
+    """Whether a value of at least 16 characters is named or looks like a seal."""
     if " " in text or "\n" in text:
         return False
     if _NAME.search(key):
-        return len(text) >= _MIN_NAMED
+        return True
     return key not in _PLAIN and _LOOKS.fullmatch(text) is not None and bool(_MIXED.match(text))
 
 
@@ -65,13 +66,23 @@ def _walk(
         carrier = dialect.carriers.get(dialect.type_of(value))
         inside = described
         if carrier is not None:
-            inside = described | _described(carrier.type, dialect)
+            own = _described(dialect.name, carrier)
+            inside = described | own if described else own
         for name, child in value.items():
             yield from _walk(child, str(name), dialect, inside, depth + 1)
 
 
-def _described(name: str, dialect: Dialect) -> frozenset[str]:
-    carrier = dialect.carriers[name]
+def _described(dialect: str, carrier: Carrier) -> frozenset[str]:
+    found = _known.get((dialect, carrier.type))
+    if found is None or found[0] is not carrier:
+        found = _known[dialect, carrier.type] = (carrier, _keys(carrier))
+    return found[1]
+
+
+_known: dict[tuple[str, str], tuple[Carrier, frozenset[str]]] = {}
+
+
+def _keys(carrier: Carrier) -> frozenset[str]:
     keys = [key for f in carrier.fields for key in (f.key, *f.aliases)]
     keys += [*carrier.ids, *carrier.payload, *carrier.shadows, carrier.arguments, carrier.result]
     return frozenset(key.rsplit(".", 1)[-1] for key in keys if key) | carrier.keys

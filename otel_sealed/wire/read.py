@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from otel_sealed import digest as d
@@ -20,15 +20,17 @@ from otel_sealed.model import (
     State,
     Value,
 )
+from otel_sealed.model.quick import evolve, quick
 from otel_sealed.vocab import word
 from otel_sealed.wire.handed import NOTHING_SEEN, Handed
-from otel_sealed.wire.parse import Unread, as_json
+from otel_sealed.wire.parse import Unread, as_json, as_text
 
 _LONG_ID = 64
 _MAX_DEPTH = 8
 _UNKNOWN = Carrier(type="other", kind=Kind.OTHER)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Sent:
     """A request, read. `body` is kept for the search of lost values and never leaves the core."""
@@ -47,6 +49,11 @@ class Reader:
         """`dialect` says where things are, `digest` how they are hashed."""
         self._dialect = dialect
         self._digest = digest
+        self._nothing = digest.value(None)
+        self._keys = {
+            name: frozenset(f.key for f in carrier.fields) | carrier.keys
+            for name, carrier in dialect.carriers.items()
+        }
 
     def request(self, exchange: Exchange) -> Sent:
         """The messages, facts and head of a request. Raises Unread."""
@@ -62,15 +69,19 @@ class Reader:
         if not isinstance(body, dict):
             raise Unread("shape")
         messages = tuple(
-            self._message(replace(raw, index=raw.index + offset))
-            for raw in self._dialect.messages(body)
+            self._message(raw, raw.index + offset) for raw in self._dialect.messages(body)
         )
         facts = self._dialect.facts(body, exchange)
         return Sent(facts, messages, head or self._head(body), body, live_from(messages))
 
     def _head(self, body: dict[str, Any]) -> Head:
         parts = self._dialect.head(body).items()
-        return Head(tuple((name, self._digest.value(value)) for name, value in parts))
+        return Head(
+            tuple(
+                (name, self._nothing if value is None else self._digest.value(value))
+                for name, value in parts
+            )
+        )
 
     def answer(
         self, raw: RawAnswer, handed: Handed = NOTHING_SEEN
@@ -87,10 +98,10 @@ class Reader:
         """Digest of an id, empty for an empty one."""
         return self._digest.name(text) if text else b""
 
-    def _message(self, raw: RawMessage) -> Message:
+    def _message(self, raw: RawMessage, index: int) -> Message:
         blocks = tuple(self._blocks(raw.parts, windows=False))
         joined, chars = self._joined(raw.parts) if raw.speaker is Speaker.MODEL else (b"", 0)
-        return Message(raw.index, raw.speaker, blocks, self._link(raw, blocks), joined, chars)
+        return Message(index, raw.speaker, blocks, self._link(raw, blocks), joined, chars)
 
     def _link(self, raw: RawMessage, blocks: tuple[Block, ...]) -> bytes:
         """One message's share of the prefix: what the model said, or what it was told."""
@@ -149,26 +160,33 @@ class Reader:
         known = carrier is not None
         fields = carrier.fields if carrier else self._sealed_looking(part)
         carrier = carrier or _UNKNOWN
-        payload, chars = self._payload(part, carrier)
+        texts: dict[str, bytes] = {}  # one text is often signed, payload and shadow in one
+        values = tuple([self._value(part, f, texts, windows=windows) for f in fields])
+        payload, chars = self._payload(part, carrier, texts) if carrier.payload else (b"", 0)
         ids = [text for key in carrier.ids if isinstance(text := lookup(part, key), str) and text]
-        server_id = lookup(part, carrier.server_id) if carrier.server_id else None
+        server_id = as_text(lookup(part, carrier.server_id)) if carrier.server_id else ""
         return Block(
-            type=name,
-            kind=carrier.kind,
-            sub=sub,
-            values=tuple(self._value(part, f, windows=windows) for f in fields),
-            anchors=tuple(self._digest.name(text) for text in ids),
-            payload=payload,
-            payload_chars=chars,
-            shadows=self._shadows(part, carrier),
-            extras=self._extras(part, carrier),
-            hidden=tuple(h for text in ids if len(text) >= _LONG_ID for h in self._hidden(text)),
-            known=known,
-            has_server_id=isinstance(server_id, str) and bool(server_id),
-            transient=isinstance(server_id, str)
-            and bool(carrier.transient)
-            and server_id.startswith(carrier.transient),
+            name,
+            carrier.kind,
+            sub,
+            values,
+            tuple([self._digest.name(text) for text in ids]),
+            payload,
+            chars,
+            self._shadows(part, carrier, texts) if carrier.shadows else (),
+            self._extras(part, carrier) if carrier.envelope else (),
+            tuple([h for text in ids if len(text) >= _LONG_ID for h in self._hidden(text)]),
+            known,
+            bool(server_id),
+            bool(carrier.transient) and server_id.startswith(carrier.transient),
         )
+
+    def _text(self, text: str, texts: dict[str, bytes]) -> bytes:
+        """Digest of a text, which `texts` may hold already."""
+        digest = texts.get(text)
+        if digest is None:
+            digest = texts[text] = self._digest.text(text)
+        return digest
 
     def _sealed_looking(self, part: dict[str, Any]) -> tuple[Field, ...]:
         """A block type no table knows is sealed all the same where its keys say so (A19)."""
@@ -178,9 +196,11 @@ class Reader:
             if isinstance(part.get(key), str)
         )
 
-    def _value(self, part: dict[str, Any], field_: Field, *, windows: bool) -> Value:
+    def _value(
+        self, part: dict[str, Any], field_: Field, texts: dict[str, bytes], *, windows: bool
+    ) -> Value:
         found: Any = _MISSING
-        for key in (field_.key, *field_.aliases):
+        for key in (field_.key, *field_.aliases) if field_.aliases else (field_.key,):
             found = lookup(part, key, _MISSING)
             if found is not _MISSING:
                 break
@@ -194,7 +214,7 @@ class Reader:
             return Value(field_.artifact, field_.role, State.INVALID, self._digest.value(found))
         if not found:
             return Value(field_.artifact, field_.role, State.EMPTY, self._digest.text(""))
-        return self._from_text(field_, found, windows=windows)
+        return self._from_text(field_, found, texts, windows=windows)
 
     def _from_bytes(self, field_: Field, found: bytes, *, windows: bool) -> Value:
         digest = self._digest.blob(found)
@@ -202,43 +222,51 @@ class Reader:
         state = State.PRESENT if found else State.EMPTY
         return Value(field_.artifact, field_.role, state, digest, digest, len(found), prints)
 
-    def _from_text(self, field_: Field, found: str, *, windows: bool) -> Value:
+    def _from_text(
+        self, field_: Field, found: str, texts: dict[str, bytes], *, windows: bool
+    ) -> Value:
+        role, digest = field_.role, self._digest
         data = d.decode_blob(found) if field_.binary else None
         if data is not None:
             return self._from_bytes(field_, data, windows=windows)
         data = d.utf8(found)
-        sealed = field_.role is Role.SEAL
+        if role is Role.ID:
+            return Value(
+                field_.artifact, role, State.PRESENT, digest.name(found), b"", len(data), b""
+            )
         return Value(
             field_.artifact,
-            field_.role,
+            role,
             State.PRESENT,
-            self._digest.name(found) if field_.role is Role.ID else self._digest.text(found),
-            self._digest.canon(found) if sealed else b"",
+            self._text(found, texts),
+            digest.canon(found) if role is Role.SEAL else b"",
             len(data),
-            self._digest.windows(data) if windows and field_.role is not Role.ID else b"",
+            digest.windows(data) if windows else b"",
         )
 
-    def _payload(self, part: dict[str, Any], carrier: Carrier) -> tuple[bytes, int]:
-        if not carrier.payload:
-            return b"", 0
-        if carrier.kind in (Kind.TEXT, Kind.REASONING, Kind.COMPACTION):
+    def _payload(
+        self, part: dict[str, Any], carrier: Carrier, texts: dict[str, bytes]
+    ) -> tuple[bytes, int]:
+        if carrier.kind in _READABLE:
             text = "".join(_texts(part, carrier.payload)).strip()
-            return (self._digest.text(text), len(text)) if text else (b"", 0)
+            return (self._text(text, texts), len(text)) if text else (b"", 0)
         values = [_parsed(lookup(part, key)) for key in carrier.payload]
         if all(value is None for value in values):
             return b"", 0
         return self._digest.value(values), sum(len(str(v)) for v in values if isinstance(v, str))
 
-    def _shadows(self, part: dict[str, Any], carrier: Carrier) -> tuple[Shadow, ...]:
-        texts = (text.strip() for text in _texts(part, carrier.shadows))
-        return tuple(Shadow(self._digest.text(text), len(text)) for text in texts if text)
+    def _shadows(
+        self, part: dict[str, Any], carrier: Carrier, texts: dict[str, bytes]
+    ) -> tuple[Shadow, ...]:
+        found = [text.strip() for text in _texts(part, carrier.shadows)]
+        return tuple([Shadow(self._text(text, texts), len(text)) for text in found if text])
 
     def _extras(self, part: dict[str, Any], carrier: Carrier) -> tuple[bytes, ...]:
-        if not carrier.envelope:
+        known = self._keys[carrier.type]
+        if part.keys() <= known:
             return ()
-        known = {f.key for f in carrier.fields} | carrier.keys
         return tuple(
-            self._digest.raw(b"x", d.spelled([key, value]))
+            self._digest.raw(b"x", d.counted([key, value]))
             if key not in _CACHE_KEYS
             else self._digest.raw(b"x", d.utf8(key))
             for key, value in part.items()
@@ -253,6 +281,7 @@ class Reader:
 
 
 _MISSING: Any = object()
+_READABLE = frozenset({Kind.TEXT, Kind.REASONING, Kind.COMPACTION})
 _CACHE_KEYS = frozenset({"cache_control", "cachePoint"})
 
 
@@ -270,14 +299,16 @@ def live_from(messages: tuple[Message, ...]) -> int:
 def _cut(block: Block) -> Block:
     """A block whose seal had begun to come and did not end."""
     values = tuple(
-        replace(v, state=State.CUT) if v.role is Role.SEAL and v.state is State.PRESENT else v
+        evolve(v, state=State.CUT) if v.role is Role.SEAL and v.state is State.PRESENT else v
         for v in block.values
     )
-    return replace(block, values=values)
+    return evolve(block, values=values)
 
 
 def lookup(part: Mapping[str, Any], dotted: str, default: Any = None) -> Any:
     """The value under a dotted key, `default` where the way is blocked."""
+    if "." not in dotted:
+        return part.get(dotted, default) if isinstance(part, dict) else default
     found: Any = part
     for key in dotted.split("."):
         if not isinstance(found, dict) or key not in found:

@@ -95,13 +95,7 @@ class Search:
         self._digest = digest
         self._hashes = _MAX_HASHES
         self._strings: list[tuple[str, Spot, str]] | None = None
-        self._sealed_keys = {
-            key.rsplit(".", 1)[-1]
-            for carrier in dialect.carriers.values()
-            for f in carrier.fields
-            if f.role == "seal"
-            for key in (f.key, *f.aliases)
-        }
+        self._sealed_keys: set[str] = set()
 
     def find(self, wanted: tuple[Wanted, ...]) -> Mapping[bytes, Stray]:
         """The first place of each wanted seal anywhere in the body, slots included."""
@@ -296,6 +290,7 @@ class Search:
     def _all(self) -> list[tuple[str, Spot, str]]:
         if self._strings is None:
             self._strings = []
+            self._sealed_keys = _sealed_keys(self._dialect)
             self._walk(self._body, "", "", in_sealed=False, depth=0)
         return self._strings
 
@@ -338,6 +333,17 @@ class Search:
     def _text(self, text: str) -> bytes:
         self._hashes -= 1 + len(text) // _HASH_UNIT
         return self._digest.text(text)
+
+
+def _sealed_keys(dialect: Dialect) -> set[str]:
+    """The last part of every key that holds a seal."""
+    return {
+        key.rsplit(".", 1)[-1]
+        for carrier in dialect.carriers.values()
+        for f in carrier.fields
+        if f.role == "seal"
+        for key in (f.key, *f.aliases)
+    }
 
 
 def _spellings(size: int) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from otel_sealed.contract import Exchange
 from otel_sealed.model import Report, Verdict
 from otel_sealed.tracker import Tracker
 from otel_sealed.tracker.settled import Settled
-from otel_sealed.wire.checkpoint import ByteHistory, Segment, history
+from otel_sealed.wire.checkpoint import GROUP, ByteHistory, Known, Segment, history
 from otel_sealed.wire.parse import Unread
 from tests.core.builders import (
     asked,
@@ -229,7 +229,7 @@ def test_a_key_of_that_name_deeper_down_is_not_the_history() -> None:
     body = b'{"tools":[{"messages":[1]}],"messages":[{"a":1}]}'
     found = history(body, "messages")
     assert isinstance(found, ByteHistory)
-    assert [{"a": 1}] == found.rest(()).items
+    assert [{"a": 1}] == found.rest(0).items
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_what_has_no_history_has_none(body: bytes) -> None:
     assert found is None or isinstance(found, ByteHistory)
     if found is not None:
         with pytest.raises(Unread):
-            found.rest(())
+            found.rest(0)
 
 
 @pytest.mark.parametrize("tail", [b"", b",", b"]", b'],"x":}', b'{"b":2}]}', b",]}"])
@@ -257,7 +257,7 @@ def test_a_broken_end_is_no_rest(tail: bytes) -> None:
     found = history(b'{"messages":[{"a":1}' + tail, "messages")
     assert found is not None
     with pytest.raises(Unread, match="json"):
-        found.rest(())
+        found.rest(0)
 
 
 def test_a_history_agrees_as_far_as_its_bytes_do() -> None:
@@ -267,11 +267,29 @@ def test_a_history_agrees_as_far_as_its_bytes_do() -> None:
     assert one is not None
     assert two is not None
     assert other is not None
-    first = one.rest(())
-    assert [1, 1, 0] == [h.agreed(first.segments) for h in (one, two, other)]
-    rest = two.rest(first.segments)
+    known = one.known(Known(), one.rest(0).segments)
+    assert [1, 1, 0] == [h.agreed(known) for h in (one, two, other)]
+    rest = two.rest(known.length)
     assert [{"b": 2}] == rest.items
     assert [Segment(len(b',{"b":2}'), rest.segments[0].hash)] == rest.segments
+
+
+def test_a_long_history_agrees_by_groups_and_in_a_broken_group_up_to_the_break() -> None:
+    items = [{"n": number} for number in range(3 * GROUP + 5)]
+    whole = history(json.dumps({"messages": items}).encode(), "messages")
+    assert isinstance(whole, ByteHistory)
+    segments = whole.rest(0).segments
+    known = whole.known(whole.known(Known(), segments[:40]), segments[40:])
+    assert (len(items), 3) == (len(known.segments), len(known.groups))
+    assert sum(s.length for s in segments) == known.length
+    for broken in (0, GROUP - 1, GROUP, 2 * GROUP + 3, 3 * GROUP, len(items) - 1):
+        other = [*items[:broken], {"n": -1}, *items[broken + 1 :]]
+        found = history(json.dumps({"messages": other}).encode(), "messages")
+        assert found is not None
+        agreed = found.agreed(known)
+        assert broken == agreed
+        assert sum(s.length for s in segments[:broken]) == known.first(agreed).length
+    assert len(items) == whole.agreed(known)
 
 
 def test_objects_that_are_no_plain_data_are_read_the_long_way() -> None:
@@ -286,9 +304,9 @@ def test_bytes_that_are_no_text_and_nesting_without_end_are_named() -> None:
     assert broken is not None
     assert deep is not None
     with pytest.raises(Unread, match="encoding"):
-        broken.rest(())
+        broken.rest(0)
     with pytest.raises(Unread, match="depth"):
-        deep.rest(())
+        deep.rest(0)
 
 
 def test_an_array_that_stands_too_deep_too_often_is_given_up() -> None:
