@@ -48,8 +48,17 @@ def seal_row(
         scene, block, value, placed, here, shape
     )
     locus = None if fate is Fate.INTACT else Locus.PROCESS
-    row = sent_as(row, here.value, scene.path(here.slot))
-    return evolve(row, fate=fate, cause=cause, locus=locus), True
+    sent = here.value
+    row = evolve(
+        row,
+        fate=fate,
+        cause=cause,
+        locus=locus,
+        returned=scene.path(here.slot),
+        digest_out=sent.digest,
+        size_out=sent.size,
+    )
+    return row, True
 
 
 def _by_sdk(row: Finding) -> Finding:

@@ -280,7 +280,7 @@ class Observation:
             return ()
         tip = self._core.ledger.get(judged.lineage.tip)
         number = tip.exchange if tip is not None else -1
-        found = receipts(self._sent.body, self._dialect, self._core.digest)
+        found = receipts(self._sent.raw, self._dialect, self._core.digest)
         return tuple(self._core.effects.on(evolve(receipt, turn=number)) for receipt in found)
 
     def _carry(self, seals: list[Finding], settled: int) -> Carry:

@@ -75,7 +75,7 @@ class Handed:
             for step in key.split("."):
                 now = _step(now, step)
             if isinstance(now, str) and now:
-                return digest.canon(now) != value.canon
+                return digest.text(now) != value.digest and digest.canon(now) != value.canon
             if isinstance(now, bytes) and now:
                 return digest.blob(now) != value.canon
         return True

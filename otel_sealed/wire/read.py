@@ -33,13 +33,17 @@ _UNKNOWN = Carrier(type="other", kind=Kind.OTHER)
 @quick
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request, read. `body` is kept for the search of lost values and never leaves the core."""
+    """A request, read. `body` and `raw` never leave the core.
+
+    `body` is kept for the search of lost values, `raw` for the receipts of tools.
+    """
 
     facts: Facts
     messages: tuple[Message, ...]
     head: Head
     body: Any = field(repr=False)
     live_from: int = 0
+    raw: tuple[RawMessage, ...] = field(default=(), repr=False)
 
 
 class Reader:
@@ -68,11 +72,10 @@ class Reader:
         """
         if not isinstance(body, dict):
             raise Unread("shape")
-        messages = tuple(
-            self._message(raw, raw.index + offset) for raw in self._dialect.messages(body)
-        )
+        raw = tuple(self._dialect.messages(body))
+        messages = tuple([self._message(one, one.index + offset) for one in raw])
         facts = self._dialect.facts(body, exchange)
-        return Sent(facts, messages, head or self._head(body), body, live_from(messages))
+        return Sent(facts, messages, head or self._head(body), body, live_from(messages), raw)
 
     def _head(self, body: dict[str, Any]) -> Head:
         parts = self._dialect.head(body).items()

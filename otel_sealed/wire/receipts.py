@@ -7,7 +7,7 @@ step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from otel_sealed.contract import Carrier, Dialect, RawMessage
@@ -21,9 +21,10 @@ _MAX_RECEIPTS = 64
 Part = tuple[Mapping[str, Any], Carrier]
 
 
-def receipts(body: Any, dialect: Dialect, digest: Digest) -> tuple[ToolReceipt, ...]:
+def receipts(
+    messages: Sequence[RawMessage], dialect: Dialect, digest: Digest
+) -> tuple[ToolReceipt, ...]:
     """One receipt for each tool result behind the model's last message, at most 64."""
-    messages = list(dialect.messages(body))
     at = len(messages)
     while at and messages[at - 1].speaker is not Speaker.MODEL:
         at -= 1
@@ -43,7 +44,7 @@ def size_of(value: Any) -> int:
     return len(utf8(value)) if isinstance(value, str) else len(spelled(value))
 
 
-def _parts(messages: list[RawMessage], dialect: Dialect) -> Iterator[Part]:
+def _parts(messages: Sequence[RawMessage], dialect: Dialect) -> Iterator[Part]:
     for message in messages:
         for _, part in message.parts:
             carrier = (
