@@ -1,16 +1,26 @@
-"""What looking on costs: ratios to the bare SDK, paired in one run.
+"""What looking on costs, against the bare SDK, paired in one run.
 
-    python benchmarks/cost.py [--rounds 7] [--json]
+    python benchmarks/cost.py [--sdk anthropic] [--case small] [--rounds 7] [--json]
 
-Bare and watched blocks alternate in one process against a transport in memory; the clock is the CPU
-time of the whole process, exporting threads included. Quote the medians of the ratios; a null run
-(bare against bare) is printed beside them, and differences under 5 % mean nothing.
+Each round measures every arm of a case once, in an order that changes, in one process against a
+transport in memory. The clock is the CPU time of the whole process: the exporting threads count,
+and so does what is left to drain at the end. Quote the medians of the ratios. A null run (bare
+against bare) is printed beside them; differences under 5 % mean nothing, and no more does anything
+within the spread of the null run.
+
+Cases: `small` are first calls of about 4 KB. `stream` are streams of 260 events, a chunk each.
+`warm` are the last calls of a conversation that grew, a turn a call, to 100 turns and 1 MB;
+`first` is a call of that size by a process that never saw the conversation.
+
+Arms: `ours` opens a span of its own. `enriching` writes on the active span of another tracer; its
+base is that span alone, so that the price of the span is not counted as ours. The arms of a case
+run in the same rounds; another instrumentation is another `Arm`, and `peers.py` measures those that
+are on the market, each in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
 import gc
 import json
 import random
@@ -18,19 +28,23 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
-import httpx2
+import frames
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import SpanKind
+from scenes import RANDOM, SDKS, Sdk, Wire
 
 import otel_sealed
 
-RANDOM = random.Random(7)
-Body = dict[str, Any]
+TURNS = 100
+LAST = 12
+COUNTS = {"small": 60, "stream": 12}
 
 
 class Nowhere(SpanExporter):
@@ -42,218 +56,216 @@ class Nowhere(SpanExporter):
         return SpanExportResult.SUCCESS
 
 
-def seal(size: int = 3000) -> str:
-    """A signature of about 4 KB."""
-    return base64.b64encode(RANDOM.randbytes(size)).decode()
+TRACER = TracerProvider()
+TRACER.add_span_processor(BatchSpanProcessor(Nowhere()))
+READER = InMemoryMetricReader()
+METER = MeterProvider(metric_readers=[READER])
 
 
-def turn(number: int) -> list[Body]:
-    """What the model said in one turn: thinking with a signature, and a tool call of its own id."""
-    name = f"toolu_{RANDOM.getrandbits(64):016x}"
-    thought = f"Thought {number}: " + "weigh the river against a plan. " * 30
-    return [
-        {"type": "thinking", "thinking": thought, "signature": seal()},
-        {"type": "tool_use", "id": name, "name": "look_up", "input": {"q": number}},
-    ]
+def drain() -> None:
+    """Have everything exported that waits for it."""
+    TRACER.force_flush()
+    READER.get_metrics_data()
 
 
-def history(turns: int) -> tuple[list[Body], list[list[Body]]]:
-    """Messages of a conversation, and what came in for each of its turns."""
-    messages: list[Body] = [{"role": "user", "content": "Which ledger is right?"}]
-    came = []
-    for number in range(turns):
-        content = turn(number)
-        came.append(content)
-        messages.append({"role": "assistant", "content": content})
-        messages.append({"role": "user", "content": [result(number, content[-1]["id"])]})
-    return messages, came
-
-
-def result(number: int, name: str) -> Body:
-    """A tool result that brings a turn to about 10 KB."""
-    text = f"Result {number}: " + "an entry of the ledger with its sum. " * 130
-    return {"type": "tool_result", "tool_use_id": name, "content": text}
-
-
-class Wire:
-    """A transport in memory that answers with whatever is set."""
-
-    def __init__(self) -> None:
-        """Nothing is set."""
-        self.reply = b""
-        self.kind = "application/json"
-
-    def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        """Answer."""
-        del request
-        return httpx2.Response(200, headers={"content-type": self.kind}, content=self.reply)
-
-    def answers(self, number: int, content: list[Body]) -> None:
-        """The reply to the next calls."""
-        self.kind = "application/json"
-        self.reply = json.dumps(
-            {
-                "id": f"msg_{number}",
-                "type": "message",
-                "role": "assistant",
-                "model": "claude-opus-5",
-                "content": content,
-                "stop_reason": "tool_use",
-                "usage": {"input_tokens": 10, "output_tokens": 20},
-            }
-        ).encode()
-
-    def streams(self, number: int, events: int) -> None:
-        """A stream of about that many events as the reply to the next calls."""
-        self.kind = "text/event-stream"
-        start = {
-            "id": f"msg_{number}",
-            "type": "message",
-            "role": "assistant",
-            "model": "claude-opus-5",
-            "content": [],
-            "usage": {"input_tokens": 10, "output_tokens": 1},
-        }
-        said: list[Body] = [{"type": "message_start", "message": start}]
-        block = {"type": "thinking", "thinking": "", "signature": ""}
-        said.append({"type": "content_block_start", "index": 0, "content_block": block})
-        for step in range(events):
-            delta = {"type": "thinking_delta", "thinking": f"piece {step} "}
-            said.append({"type": "content_block_delta", "index": 0, "delta": delta})
-        delta = {"type": "signature_delta", "signature": seal()}
-        said.append({"type": "content_block_delta", "index": 0, "delta": delta})
-        said.append({"type": "content_block_stop", "index": 0})
-        usage = {"output_tokens": 20}
-        done = {"stop_reason": "end_turn", "stop_sequence": None}
-        said += [{"type": "message_delta", "delta": done, "usage": usage}, {"type": "message_stop"}]
-        self.reply = b"".join(
-            f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode() for e in said
-        )
+def ours(sdk: str) -> AbstractContextManager[Any]:
+    """We, on that SDK."""
+    return otel_sealed.instrument(sdk, tracer_provider=TRACER, meter_provider=METER)
 
 
 @contextmanager
-def watched(tracer: TracerProvider, meter: MeterProvider) -> Iterator[None]:
-    """Instrumented, and taken off again."""
-    with otel_sealed.instrument("anthropic", tracer_provider=tracer, meter_provider=meter):
+def genai_span() -> Iterator[None]:
+    """A span as other tracers of model calls open it."""
+    about = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "x",
+        "gen_ai.request.model": "m",
+    }
+    tracer = TRACER.get_tracer("benchmark")
+    with tracer.start_as_current_span("chat m", kind=SpanKind.CLIENT, attributes=about):
         yield
 
 
-@contextmanager
-def bare() -> Iterator[None]:
-    """Nothing."""
-    yield
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One way to make the same calls.
+
+    `base` is the arm it adds to. `around` is entered for a block of calls on the SDK of that name,
+    `each` around each call.
+    """
+
+    name: str
+    base: str
+    around: Callable[[str], AbstractContextManager[Any]] = lambda _sdk: nullcontext()
+    each: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
-def client(wire: Wire) -> Any:
-    """The SDK on the transport, its own tracing off."""
-    import anthropic
+ARMS = [
+    Arm("bare", ""),
+    Arm("null", "bare"),
+    Arm("ours", "bare", ours),
+    Arm("spanned", "bare", each=genai_span),
+    Arm("enriching", "spanned", ours, genai_span),
+]
 
-    transport = httpx2.Client(transport=httpx2.MockTransport(wire))
-    return anthropic.Anthropic(api_key="k", http_client=transport, max_retries=0)
+
+# ------------------------------------------------------------------------------------------ cases
 
 
-def call(sdk: Any, messages: list[Body], *, stream: bool = False) -> None:
-    """One call of an agent."""
-    ask: Body = {
-        "model": "claude-opus-5",
-        "max_tokens": 4096,
-        "thinking": {"type": "adaptive"},
-        "messages": messages,
-    }
-    if stream:
-        for _ in sdk.messages.create(**ask, stream=True):
+def timed(sdk: Sdk, arm: Arm, client: Any, history: list[Any], *, stream: bool = False) -> float:
+    """CPU seconds of one call, read to its end."""
+    start = time.process_time()
+    with arm.each():
+        for _ in sdk.call(client, history, stream=stream):
             pass
-    else:
-        sdk.messages.create(**ask)
+    return time.process_time() - start
 
 
-def small(sdk: Any, wire: Wire) -> int:
-    """A hundred first calls."""
-    for number in range(100):
-        wire.answers(number, turn(number))
-        call(sdk, [{"role": "user", "content": f"Question {RANDOM.random()}"}])
-    return 100
-
-
-def streamed(sdk: Any, wire: Wire) -> int:
-    """Twenty streams of 260 events."""
-    for number in range(20):
-        wire.streams(number, 255)
-        call(sdk, [{"role": "user", "content": f"Question {RANDOM.random()}"}], stream=True)
-    return 20
-
-
-def conversation(sdk: Any, wire: Wire, turns: int) -> Iterator[tuple[int, float]]:
-    """A whole conversation, faithful: (turn, CPU seconds of its call)."""
-    messages, came = history(turns)
-    for number in range(turns):
-        wire.answers(number, came[number])
-        start = time.process_time()
-        call(sdk, messages[: 1 + 2 * number])
-        yield number, time.process_time() - start
-
-
-CASES: dict[str, Callable[[Any, Wire], int]] = {"small": small, "stream": streamed}
-
-
-def block(how: Callable[[], Any], case: Callable[[Any, Wire], int]) -> float:
-    """CPU microseconds a call."""
+def first_calls(sdk: Sdk, arm: Arm, *, stream: bool = False) -> Iterator[float]:
+    """Calls that begin a conversation each."""
     wire = Wire()
-    with how():
-        sdk = client(wire)
-        gc.collect()
-        start = time.process_time()
-        calls = case(sdk, wire)
-        return (time.process_time() - start) / calls * 1e6
+    client = sdk.client(wire)
+    for number in range(COUNTS["stream" if stream else "small"]):
+        if stream:
+            sdk.stream(wire, number)
+        else:
+            sdk.whole(wire, number, sdk.turn(number))
+        history = sdk.opening(f"Question {RANDOM.random()}")
+        yield timed(sdk, arm, client, history, stream=stream)
 
 
-def tail(how: Callable[[], Any], turns: int, last: int) -> float:
-    """CPU microseconds a call, median of the last calls of a conversation."""
+def warm(sdk: Sdk, arm: Arm) -> Iterator[float]:
+    """The last calls of a conversation of a faithful host that grew from nothing."""
     wire = Wire()
-    with how():
-        sdk = client(wire)
-        gc.collect()
-        spent = [cost for _, cost in conversation(sdk, wire, turns)]
-        return statistics.median(spent[-last:]) * 1e6
+    client = sdk.client(wire)
+    history = sdk.opening(f"Question {RANDOM.random()}")
+    for number in range(TURNS):
+        turn = sdk.turn(number)
+        sdk.whole(wire, number, turn)
+        spent = timed(sdk, arm, client, history)
+        history += sdk.step(number, turn)
+        if number >= TURNS - LAST:
+            yield spent
+
+
+def first_sight(sdk: Sdk, arm: Arm) -> Iterator[float]:
+    """Calls with a long history that this process never saw."""
+    wire = Wire()
+    client = sdk.client(wire)
+    for _ in range(3):
+        history = sdk.opening(f"Question {RANDOM.random()}")
+        for number in range(TURNS):
+            history += sdk.step(number, sdk.turn(number))
+        sdk.whole(wire, 0, sdk.turn(0))
+        yield timed(sdk, arm, client, history)
+
+
+CASES: dict[str, Callable[[Sdk, Arm], Iterator[float]]] = {
+    "small": first_calls,
+    "stream": lambda sdk, arm: first_calls(sdk, arm, stream=True),
+    "warm": warm,
+    "first": first_sight,
+}
+
+
+def block(sdk: Sdk, arm: Arm, case: str) -> float:
+    """CPU microseconds a call: the median call, and its share of what is drained at the end."""
+    drain()
+    gc.collect()
+    with ExitStack() as stack:
+        stack.enter_context(arm.around(sdk.name))
+        spent = list(CASES[case](sdk, arm))
+        start = time.process_time()
+        drain()
+        drained = (time.process_time() - start) / (TURNS if case == "warm" else len(spent))
+    return (statistics.median(spent) + drained) * 1e6
+
+
+# ---------------------------------------------------------------------------------------- results
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One arm of one case: microseconds of the bare SDK and added to its base, and the ratio.
+
+    `ratio` is that of bare with what was added to bare; `low` and `high` are its quartiles.
+    """
+
+    sdk: str
+    case: str
+    arm: str
+    bare_us: float
+    added_us: float
+    ratio: float
+    low: float
+    high: float
+
+
+def measure(sdk: Sdk, case: str, arms: list[Arm], rounds: int) -> Iterator[Row]:
+    """All arms of one case."""
+    for arm in arms:  # imports, caches, specialised bytecode
+        block(sdk, arm, case)
+    found: dict[str, list[float]] = {arm.name: [] for arm in arms}
+    for _ in range(rounds):
+        for arm in random.sample(arms, len(arms)):
+            found[arm.name].append(block(sdk, arm, case))
+    bare = found["bare"]
+    for arm in arms:
+        if not arm.base:
+            continue
+        added = [us - base for us, base in zip(found[arm.name], found[arm.base], strict=True)]
+        ratios = [1 + more / base for more, base in zip(added, bare, strict=True)]
+        low, ratio, high = statistics.quantiles(ratios, n=4)
+        yield Row(
+            sdk.name,
+            case,
+            arm.name,
+            statistics.median(bare),
+            statistics.median(added),
+            ratio,
+            low,
+            high,
+        )
 
 
 def main() -> None:
-    """Run all cases and print their ratios."""
-    options = argparse.ArgumentParser(description=__doc__)
+    """Run what is asked for and print it as it comes."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--sdk", choices=[sdk.name for sdk in SDKS], action="append")
+    options.add_argument("--case", choices=[*CASES, "frames"], action="append")
     options.add_argument("--rounds", type=int, default=7)
     options.add_argument("--json", action="store_true")
     chosen = options.parse_args()
-    tracer = TracerProvider()
-    tracer.add_span_processor(BatchSpanProcessor(Nowhere()))
-    meter = MeterProvider(metric_readers=[InMemoryMetricReader()])
-
-    def ours() -> Any:
-        return watched(tracer, meter)
-
-    measures: dict[str, Callable[[Callable[[], Any]], float]] = {
-        name: (lambda how, case=case: block(how, case)) for name, case in CASES.items()
-    }
-    measures["100 turns, 1 MB"] = lambda how: tail(how, 100, 12)
-    rows = []
-    for name, measure in measures.items():
-        measure(bare), measure(ours)
-        pairs = [(measure(bare), measure(ours), measure(bare)) for _ in range(chosen.rounds)]
-        ratio = statistics.median(b / a for a, b, _ in pairs)
-        null = statistics.median(c / a for a, _, c in pairs)
-        added = statistics.median(b - a for a, b, _ in pairs)
-        base = statistics.median(a for a, _, _ in pairs)
-        rows.append(
-            {"case": name, "bare_us": base, "added_us": added, "ratio": ratio, "null": null}
-        )
-    if chosen.json:
-        print("\n".join(json.dumps(row) for row in rows))
-        return
-    print(f"{'case':<18}{'bare us':>10}{'added us':>10}{'ratio':>8}{'null':>8}")
-    for row in rows:
+    if not chosen.json:
         print(
-            f"{row['case']:<18}{row['bare_us']:>10.0f}{row['added_us']:>10.0f}"
-            f"{row['ratio']:>8.2f}{row['null']:>8.2f}"
+            f"{'sdk':<11}{'case':<8}{'arm':<11}{'bare us':>10}{'added us':>10}{'ratio':>8}  "
+            "quartiles"
         )
+    for sdk in SDKS:
+        if chosen.sdk and sdk.name not in chosen.sdk:
+            continue
+        for case in CASES:
+            if chosen.case and case not in chosen.case:
+                continue
+            for row in measure(sdk, case, ARMS, max(2, chosen.rounds)):
+                show(row, as_json=chosen.json)
+        if not chosen.case or "frames" in chosen.case:
+            frames.show(sdk, lambda sdk=sdk: ours(sdk.name), as_json=chosen.json)
+
+
+def show(row: Row, *, as_json: bool) -> None:
+    """Print one row."""
+    if as_json:
+        print(json.dumps({name: getattr(row, name) for name in Row.__slots__}), flush=True)
+        return
+    spread = f"{row.low:.2f} to {row.high:.2f}"
+    print(
+        f"{row.sdk:<11}{row.case:<8}{row.arm:<11}{row.bare_us:>10.0f}{row.added_us:>10.0f}"
+        f"{row.ratio:>8.2f}  {spread}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

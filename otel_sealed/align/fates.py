@@ -166,10 +166,10 @@ def _unexplained(scene: Scene) -> Iterator[Outcome]:
 def _vendor(scene: Scene, held: Held, path: str) -> str:
     """Who minted a value, looked up as it is and under every layer of encoding."""
     vendor = scene.vendor_of(held.value.canon)
-    sample = None if vendor else scene.probe.sample(path, held.value.artifact, 0, binary=False)
-    for layer in sample.layers[1:] if sample else ():
-        vendor = vendor or scene.vendor_of(layer)
-    return vendor
+    if vendor:
+        return vendor
+    encoded = scene.probe.encoded(path, held.value.artifact)
+    return next((found for canon in encoded if (found := scene.vendor_of(canon))), "")
 
 
 def _received(scene: Scene, turn: Turn, block: Block, row: Finding) -> Finding:

@@ -130,7 +130,8 @@ class Search:
         A client that summarises puts an earlier answer there, mostly with words around it: in tags,
         behind a heading, before a request to go on.
         """
-        long = (text for _, spot, text in self._all() if spot is Spot.TEXT)
+        found = islice(self._found(), _MAX_STRINGS) if self._strings is None else self._strings
+        long = (text for _, spot, text in found if spot is Spot.TEXT)
         for text in islice((t for t in long if len(t) >= _MIN_SUMMARY), _MAX_SUMMARIES):
             for form in dict.fromkeys(_summaries(text.strip())):
                 yield self._text(form)
@@ -153,6 +154,11 @@ class Search:
                     if isinstance(value, str):
                         return value
         return None
+
+    def encoded(self, path: str, artifact: str) -> tuple[bytes, ...]:
+        """`canon` digests of what the value in a slot is an encoding of; none for most."""
+        text = self.slot(path, artifact)
+        return () if text is None else tuple(self._digest.blob(x) for x in d.layers(text)[1:])
 
     def sample(self, path: str, artifact: str, length: int, *, binary: bool) -> Sample | None:
         """What the value in a slot shows, cut the way a value of `length` bytes was."""
@@ -289,25 +295,33 @@ class Search:
 
     def _all(self) -> list[tuple[str, Spot, str]]:
         if self._strings is None:
-            self._strings = []
-            self._sealed_keys = _sealed_keys(self._dialect)
-            self._walk(self._body, "", "", in_sealed=False, depth=0)
+            self._strings = list(islice(self._found(), _MAX_STRINGS))
         return self._strings
 
-    def _walk(self, value: Any, path: str, key: str, *, in_sealed: bool, depth: int) -> None:
-        strings = self._strings
-        if strings is None or len(strings) >= _MAX_STRINGS or depth > _MAX_DEPTH:
-            return
+    def _found(self) -> Iterator[tuple[str, Spot, str]]:
+        """Every string of the body: its path, what kind of place that is, and itself."""
+        self._sealed_keys = _sealed_keys(self._dialect)
+        return self._walk(self._body, "", "", in_sealed=False, depth=0)
+
+    def _walk(
+        self, value: Any, path: str, key: str, *, in_sealed: bool, depth: int
+    ) -> Iterator[tuple[str, Spot, str]]:
         if isinstance(value, str):
-            if value:
-                strings.append((path, self._spot(key, in_sealed=in_sealed), value))
+            if value and depth <= _MAX_DEPTH:
+                yield path, self._spot(key, in_sealed=in_sealed), value
+        elif depth > _MAX_DEPTH:
+            return
         elif isinstance(value, dict):
-            inside = in_sealed or self._carries(value)
+            inside, depth = in_sealed or self._carries(value), depth + 1
             for name, child in value.items():
-                self._walk(child, _join(path, name), str(name), in_sealed=inside, depth=depth + 1)
+                yield from self._walk(
+                    child, _join(path, name), str(name), in_sealed=inside, depth=depth
+                )
         elif isinstance(value, list):
             for index, child in enumerate(value):
-                self._walk(child, _join(path, index), key, in_sealed=in_sealed, depth=depth + 1)
+                yield from self._walk(
+                    child, _join(path, index), key, in_sealed=in_sealed, depth=depth + 1
+                )
 
     def _carries(self, value: dict[str, Any]) -> bool:
         if "type" not in value and "thought" not in value:

@@ -223,7 +223,7 @@ def test_while_passing_nothing_of_ours_runs_and_afterwards_it_does_again(
     turned.file = True
     turned.state.look()
     monkeypatch.setattr(tracker, "error", AssertionError("told while passing"))
-    assert _functions_called(lambda: call(wire)) == {"seam.py", "state.py", "guard.py"}
+    assert _functions_called(lambda: call(wire)) == {"seam.py", "state.py"}
     monkeypatch.setattr(tracker, "error", None)
     turned.file = False
     turned.state.look()

@@ -1,0 +1,146 @@
+"""What no ratio of whole calls shows: frames before the request, first chunks, peaks of memory.
+
+Time in our own frames is told by the interpreter's profile hook, which itself costs more than most
+of what it measures: the figure is an upper bound.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from types import FrameType
+from typing import Any
+
+from scenes import RANDOM, Sdk, Wire
+
+Ours = Callable[[], AbstractContextManager[Any]]
+CALLS = 30
+
+
+class Stopwatch:
+    """Seconds in frames of ours, and in those they call, less the SDK's that they wrap."""
+
+    def __init__(self, sdk: str) -> None:
+        """Not running."""
+        self.spent = 0
+        self._sdk = sdk if sdk != "google" else "genai"
+        self._inside: list[bool] = []
+        self._since = 0
+
+    def start(self) -> None:
+        """Watch this thread from now on."""
+        self.spent, self._inside, self._since = 0, [], time.perf_counter_ns()
+        sys.setprofile(self._told)
+
+    def stop(self) -> None:
+        """Watch no more."""
+        sys.setprofile(None)
+
+    def _told(self, frame: FrameType, event: str, _value: Any) -> None:
+        now = time.perf_counter_ns()
+        inside = self._inside
+        if inside and inside[-1]:
+            self.spent += now - self._since
+        if event == "call":
+            name = frame.f_code.co_filename
+            if "otel_sealed" in name and "benchmarks" not in name:
+                inside.append(True)
+            elif f"/{self._sdk}/" in name:
+                inside.append(False)
+            else:
+                inside.append(bool(inside) and inside[-1])
+        elif event == "return" and inside:
+            inside.pop()
+        self._since = time.perf_counter_ns()
+
+
+def before_sending(sdk: Sdk, ours: Ours, turns: int) -> float:
+    """Microseconds in our frames from the call on until the transport is asked, least of many."""
+    wire = Wire()
+    client = sdk.client(wire)
+    watch = Stopwatch(sdk.name)
+    wire.on_sent = watch.stop
+    history = sdk.opening("Question")
+    for number in range(turns):
+        history += sdk.step(number, sdk.turn(number))
+    sdk.whole(wire, 0, sdk.turn(0))
+    found = []
+    with ours():
+        for _ in range(CALLS if turns < CALLS else 4):
+            watch.start()
+            for _ in sdk.call(client, history):
+                pass
+            found.append(watch.spent / 1e3)
+    return min(found)
+
+
+def first_chunk(sdk: Sdk, ours: Ours) -> tuple[float, float]:
+    """Microseconds to the first event of a stream: (bare, added), medians of paired calls."""
+    bare, added = [], []
+    for _ in range(5):
+        pair = [_to_first(sdk, how) for how in (nullcontext, ours)]
+        bare.append(pair[0])
+        added.append(pair[1] - pair[0])
+    return statistics.median(bare), statistics.median(added)
+
+
+def _to_first(sdk: Sdk, how: Ours) -> float:
+    wire = Wire()
+    found = []
+    with how():
+        client = sdk.client(wire)
+        for number in range(CALLS):
+            sdk.stream(wire, number)
+            history = sdk.opening(f"Question {RANDOM.random()}")
+            start = time.thread_time()
+            events = sdk.call(client, history, stream=True)
+            next(events)
+            found.append(time.thread_time() - start)
+            for _ in events:
+                pass
+    return statistics.median(found[2:]) * 1e6
+
+
+def peak(sdk: Sdk, how: Ours, turns: int = 100) -> float:
+    """KiB at the peak of a call with a long history that grew, above what stood before the call."""
+    wire = Wire()
+    client = sdk.client(wire)
+    history = sdk.opening("Question")
+    found = 0.0
+    with how():
+        for number in range(turns):
+            turn = sdk.turn(number)
+            sdk.whole(wire, number, turn)
+            if number == turns - 1:
+                gc.collect()
+                tracemalloc.start()
+            for _ in sdk.call(client, history):
+                pass
+            history += sdk.step(number, turn)
+        found = tracemalloc.get_traced_memory()[1] / 1024
+        tracemalloc.stop()
+    return found
+
+
+def show(sdk: Sdk, ours: Ours, *, as_json: bool) -> None:
+    """Measure and print all three."""
+    figures: dict[str, float] = {}
+    for turns in (10, 1000) if sdk.name == "anthropic" else (10, 100):
+        figures[f"own frames before sending, {turns} turns, us"] = before_sending(sdk, ours, turns)
+    bare, added = first_chunk(sdk, ours)
+    figures["time to the first event, bare, us"] = bare
+    figures["time to the first event, added, us"] = added
+    alone = peak(sdk, nullcontext)
+    figures["peak memory of a call at 100 turns, bare, KiB"] = alone
+    figures["peak memory of a call at 100 turns, added, KiB"] = peak(sdk, ours) - alone
+    for name, figure in figures.items():
+        if as_json:
+            print(json.dumps({"sdk": sdk.name, "figure": name, "value": figure}), flush=True)
+        else:
+            print(f"{sdk.name:<11}{name:<50}{figure:>10.1f}", flush=True)
