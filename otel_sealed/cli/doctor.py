@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import metadata
@@ -21,9 +21,18 @@ from otel_sealed.cli.show import console, json_line
 from otel_sealed.instrument import dry
 from otel_sealed.instrument.build import version_of
 from otel_sealed.instrument.limits import NOT_COVERED, TESTED, Sdk
+from otel_sealed.ledger.sqlite import SqliteStore, look
 from otel_sealed.telemetry import families, known
 from otel_sealed.telemetry.entries import Form
-from otel_sealed.telemetry.settings import PREFIX, Settings, key_id_of, read, switched_off_by, takes
+from otel_sealed.telemetry.settings import (
+    PREFIX,
+    Settings,
+    key_id_of,
+    ledger_file,
+    read,
+    switched_off_by,
+    takes,
+)
 from otel_sealed.vocab import SCOPE
 
 Level = Literal["ok", "note", "mend"]
@@ -203,7 +212,31 @@ def _memory(settings: Settings) -> Iterator[Line]:
         )
     else:
         yield Line("key", "ok", f"configured, called {settings.key_id or key_id_of(key)}")
-    yield Line("ledger", "ok", f"in memory, of each process alone, {settings.max_turns} turns")
+    yield _ledger(settings)
+    file = ledger_file(settings.ledger)
+    if file and Path(file).expanduser().exists():
+        with suppress(*SqliteStore.faults):
+            if not look(Path(file).expanduser()).private:
+                yield Line(
+                    "ledger", "mend", f"others may read {file}, which holds a key: chmod 600"
+                )
+
+
+def _ledger(settings: Settings) -> Line:
+    bound = f"{settings.max_turns} turns or {settings.ledger_max_mb} MB at most"
+    file = ledger_file(settings.ledger)
+    if not file:
+        return Line("ledger", "ok", f"in memory, of each process alone, {bound}")
+    path = Path(file).expanduser()
+    try:
+        if path.exists():
+            return Line("ledger", "ok", f"shared in {file}, {look(path).turns} turns held, {bound}")
+    except SqliteStore.faults as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        return Line("ledger", "mend", f"{file} cannot be used: {reason}; memory stands in")
+    if os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        return Line("ledger", "ok", f"shared in {file}, which will be made, {bound}")
+    return Line("ledger", "mend", f"{file} cannot be made there; memory stands in")
 
 
 def _accepted(settings: Settings, today: date) -> Iterator[Line]:

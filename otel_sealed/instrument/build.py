@@ -10,7 +10,7 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
-from otel_sealed.instrument import guard, state
+from otel_sealed.instrument import guard, ledgers, state
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.runtime import Runtime
 
@@ -100,7 +100,7 @@ def mute(chosen: Settings, tracker: Observes | None) -> Runtime:
     from otel_sealed.telemetry.emit import Providers
 
     nobody = Providers(NoOpTracerProvider(), NoOpMeterProvider(), NoOpLoggerProvider())
-    return _made(nobody, chosen, tracker)[0]
+    return _made(nobody, chosen.model_copy(update={"ledger": "memory"}), tracker)[0]
 
 
 def _after_calls(watcher: state.Watcher) -> Any:
@@ -122,10 +122,9 @@ def _made(where: Providers, chosen: Settings, tracker: Observes | None) -> tuple
     from otel_sealed.tracker import Tracker
 
     given = getattr(tracker, "key", None)
-    key = given or chosen.key() or secrets.token_bytes(32)
-    core = tracker or Tracker(
-        key, max_turns=chosen.max_turns, families=families.read(chosen.families)
-    )
+    kept: Any = None if tracker is not None else ledgers.opened(chosen)
+    key = given or chosen.key() or getattr(kept, "key", b"") or secrets.token_bytes(32)
+    core = tracker or Tracker(key, ledger=kept, families=families.read(chosen.families))
     ledger: Any = getattr(core, "ledger", None)
     digest = getattr(core, "digest", None)
     emitter = Emitter(
@@ -141,6 +140,8 @@ def _made(where: Providers, chosen: Settings, tracker: Observes | None) -> tuple
         strict=guard.STRICT,
     )
     emitter.evicted = lambda: int(getattr(ledger, "evicted", 0))
+    if hasattr(ledger, "tell"):
+        ledger.tell(lambda kind: emitter.internal_error("ledger", kind))
     made = Runtime(
         tracker=core,
         emitter=emitter,

@@ -20,6 +20,7 @@ its own size and age, oldest first, and what this process pruned counts into `ev
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -140,7 +141,15 @@ class Health:
         self._clock = clock
         self._faults = 0
         self._rests_until = 0.0
+        self._untold: list[str] = []
+        self._hook: Callable[[str], object] | None = None
         self.failures = 0
+
+    def tell(self, hook: Callable[[str], object]) -> None:
+        """Call `hook` with the class of every error, those that came before included."""
+        self._hook = hook
+        while self._untold:
+            hook(self._untold.pop(0))
 
     def well(self) -> bool:
         """Whether to use it now."""
@@ -160,11 +169,16 @@ class Health:
         self._rests_until = self._clock() + rest
         self._faults += 1
         self.failures += 1
+        kind = type(error).__name__
+        if self._hook is not None:
+            self._hook(kind)
+        elif len(self._untold) < BATCH:
+            self._untold.append(kind)
         if self.failures == 1:
             _LOG.warning(
                 "the shared ledger (%s) cannot be used: %s; the memory of this process stands in",
                 self._name,
-                type(error).__name__,
+                kind,
             )
 
 
@@ -200,7 +214,7 @@ class SharedLedger:
         self._pid = os.getpid()
         self.corrupt = 0
         self._asked(self._open, None)
-        weakref.finalize(self, Writer.stop, self._writer)
+        weakref.finalize(self, Writer.end, self._writer)
 
     @property
     def failures(self) -> int:
@@ -273,6 +287,10 @@ class SharedLedger:
         there = self._asked(self._store.last, conversation)
         return max(own, -1 if there is None else there)
 
+    def tell(self, hook: Callable[[str], object]) -> None:
+        """Have every failure counted by `hook`, which gets the class of the error."""
+        self._health.tell(hook)
+
     def flush(self, timeout_s: float = _STOP_S) -> bool:
         """Wait until all that was recorded is in the store; whether it is."""
         return self._writer.flush(timeout_s)
@@ -329,6 +347,7 @@ class Writer:
         self._turns: deque[Turn] = deque(maxlen=MAX_WAITING)
         self._thread: threading.Thread | None = None
         self._start = threading.Lock()
+        self._pid = os.getpid()
         self._events()
         self.pruned = 0
 
@@ -340,6 +359,10 @@ class Writer:
         if self._thread is None:
             with self._start:
                 self._begin()
+
+    def tell(self, hook: Callable[[str], object]) -> None:
+        """Have every failure counted by `hook`, which gets the class of the error."""
+        self._health.tell(hook)
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until nothing waits."""
@@ -353,8 +376,16 @@ class Writer:
         if thread is not None and thread is not threading.current_thread():
             thread.join(_STOP_S)
 
+    def end(self) -> None:
+        """The ledger is gone, or the process ends: stop, and let go of the store if it is ours."""
+        if os.getpid() == self._pid:
+            self.stop()
+            with contextlib.suppress(*self._store.faults):
+                self._store.close()
+
     def forked(self) -> None:
         """What waits is the parent's, and so is the thread."""
+        self._pid = os.getpid()
         self._turns.clear()
         self._thread = None
         self._events()

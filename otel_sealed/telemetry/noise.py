@@ -45,8 +45,9 @@ class Noise:
             _LOG.warning(
                 "%d %% of the sealed values in the first %d calls were never seen coming in, so"
                 " they cannot be checked: this process was restarted, several workers share the"
-                " conversations, or a load balancer spreads them. Keep each conversation on one"
-                " process (sticky sessions).",
+                " conversations, or a load balancer spreads them. Have the processes of a machine"
+                " share a ledger (OTEL_SEALED_LEDGER), or keep each conversation on one process"
+                " (sticky sessions).",
                 100 * self._unknown // self._findings,
                 self._calls,
             )

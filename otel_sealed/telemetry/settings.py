@@ -22,6 +22,9 @@ from otel_sealed import vocab
 _LOG = logging.getLogger(vocab.SCOPE)
 PREFIX = "OTEL_SEALED_"
 KEY_BYTES = range(16, 65)
+MEMORY: Final = "memory"
+LEDGERS: Final = ("sqlite",)
+"""Schemes of shared ledgers."""
 NAME: Final = "otel_sealed"
 """Our name among instrumentations."""
 
@@ -56,6 +59,23 @@ class Settings(BaseSettings):
     )
     max_turns: int = Field(
         default=20_000, ge=1, le=10_000_000, description="how many turns are remembered"
+    )
+    ledger: str = Field(
+        default="memory",
+        min_length=1,
+        title="`memory`, a file, or `sqlite:///` and a file",
+        description="where they are remembered: in each process alone, or in a SQLite file that the"
+        " processes of one machine share, on a local disk",
+        repr=False,
+    )
+    ledger_max_mb: int = Field(
+        default=64,
+        ge=1,
+        le=1_000_000,
+        description="most megabytes they take, in memory and in such a file; the oldest go first",
+    )
+    ledger_max_days: int = Field(
+        default=7, ge=1, le=3_650, description="days after which a turn in such a file goes"
     )
     events_per_hour: int = Field(
         default=60,
@@ -123,6 +143,14 @@ class Settings(BaseSettings):
             raise ValueError("16 to 64 bytes, in hex or base64")
         return value
 
+    @field_validator("ledger")
+    @classmethod
+    def _known_ledger(cls, value: str) -> str:
+        scheme, colon, _ = value.partition("://")
+        if colon and (scheme not in LEDGERS or not ledger_file(value)):
+            raise ValueError("no such ledger")
+        return value
+
     @field_validator("enabled")
     @classmethod
     def _everybodys_switches(cls, value: bool) -> bool:  # noqa: FBT001 - pydantic calls it so
@@ -131,6 +159,11 @@ class Settings(BaseSettings):
     def key(self) -> bytes | None:
         """The configured key, decoded."""
         return None if self.hash_key is None else decode_key(self.hash_key.get_secret_value())
+
+
+def ledger_file(ledger: str) -> str:
+    """The file that a `ledger` setting names; nothing where it names none."""
+    return "" if ledger == MEMORY else ledger.removeprefix("sqlite://")
 
 
 def switched_off_by(environ: Mapping[str, str]) -> str:
@@ -220,6 +253,22 @@ is invalid keeps its default, and one log line says so.
 OpenTelemetry's own switches are honoured, too, before anything is patched:
 `OTEL_SDK_DISABLED=true`, and `OTEL_PYTHON_DISABLED_INSTRUMENTATIONS` where it lists `otel_sealed`
 or is `*`. A call made under OpenTelemetry's suppression keys goes through unobserved.
+
+## A shared ledger
+
+Where several processes serve one conversation, `OTEL_SEALED_LEDGER` names a file in which they
+remember together; without it what another process received is `unknown`. The file has mode 0600
+and holds what the memory of a process holds, packed: digests, sizes and places, never a value. It
+also holds a key, which its processes share unless `OTEL_SEALED_HASH_KEY` is set or they record into
+one folder. Calls do not wait for it: it is written by a thread of its own, commonly a millisecond
+later. A file that is locked, full, damaged or not to be written costs one log line, the memory of
+the process stands in, and each failure counts into `otel_sealed.internal.errors`.
+
+Bounds, in memory and in a file: `OTEL_SEALED_MAX_TURNS` turns and `OTEL_SEALED_LEDGER_MAX_MB`
+megabytes, whichever comes first; about 360 bytes a sealed value, less than 400. In memory the least
+recently used turn goes first, in a file the oldest, and there also what is older than
+`OTEL_SEALED_LEDGER_MAX_DAYS`. What went counts into `otel_sealed.ledger.evictions`; it is `unknown`
+from then on. A key that many turns have, such as a seal that never changes, names the newest 16.
 
 ## Known losses
 

@@ -19,8 +19,8 @@ from otel_sealed.cli import doctor, main
 from otel_sealed.cli.doctor import Line
 from otel_sealed.instrument import dry, limits
 from otel_sealed.instrument.limits import NOT_COVERED, Sdk
+from otel_sealed.ledger import sqlite
 from otel_sealed.telemetry.families import FORM
-from otel_sealed.telemetry.settings import Settings
 
 TODAY = date.fromisoformat(rulebook.version()[:10])
 
@@ -137,7 +137,13 @@ def test_exporters_are_connected_to() -> None:
         ({}, "settings", "ok", "valid"),
         ({}, "exporters", "note", "none in the environment; `otel-sealed run` records into"),
         ({}, "key", "note", "random in each process;"),
-        ({}, "ledger", "ok", "in memory, of each process alone, 20000 turns"),
+        ({}, "ledger", "ok", "in memory, of each process alone, 20000 turns or 64 MB at most"),
+        (
+            {"OTEL_SEALED_LEDGER": "postgres://x"},
+            "settings",
+            "mend",
+            "OTEL_SEALED_LEDGER is invalid; it takes `memory`, a file",
+        ),
         ({}, "rules", "ok", f"version {rulebook.version()}"),
         ({}, "recorded", "ok", "keyed digests, sizes and places"),
         (
@@ -239,7 +245,28 @@ def test_the_command_exits_with_0_or_1_and_prints_a_line_or_an_object_each(
     assert log.disabled is before
 
 
-def test_a_setting_that_does_not_exist_is_not_told_of() -> None:
-    """There is no ledger to configure yet, so nothing here may name one."""
-    assert "ledger" not in Settings.model_fields
-    assert [line for line in lines() if "OTEL_SEALED_LEDGER" in line.says] == []
+BOUND = "20000 turns or 64 MB at most"
+
+
+def test_the_ledger_in_use_is_named_and_whether_it_can_be_reached(tmp_path: Path) -> None:
+    """A file is looked at and not made; a bad one is to be mended."""
+    path = tmp_path / "ledger.db"
+    for spelt in (str(path), f"sqlite://{path}"):
+        found = of("ledger", lines({"OTEL_SEALED_LEDGER": spelt}))
+        assert found == [("ok", f"shared in {path}, which will be made, {BOUND}")]
+    assert not path.exists()
+    ledger = sqlite.opened(path, 100, 2**20, 60.0)
+    ledger.close()
+    environ = {"OTEL_SEALED_LEDGER": str(path)}
+    assert of("ledger", lines(environ)) == [("ok", f"shared in {path}, 0 turns held, {BOUND}")]
+    path.chmod(0o644)
+    _, open_to_all = of("ledger", lines(environ))
+    assert open_to_all == ("mend", f"others may read {path}, which holds a key: chmod 600")
+    path.write_bytes(b"x" * 4_096)
+    assert of("ledger", lines(environ)) == [
+        ("mend", f"{path} cannot be used: DatabaseError; memory stands in")
+    ]
+    away = tmp_path / "no" / "ledger.db"
+    assert of("ledger", lines({"OTEL_SEALED_LEDGER": str(away)})) == [
+        ("mend", f"{away} cannot be made there; memory stands in")
+    ]

@@ -27,7 +27,8 @@ def test_above_30_percent_after_200_calls_one_line_says_why_and_what_to_do(
     assert line == (
         "33 % of the sealed values in the first 200 calls were never seen coming in, so they cannot"
         " be checked: this process was restarted, several workers share the conversations, or a"
-        " load balancer spreads them. Keep each conversation on one process (sticky sessions)."
+        " load balancer spreads them. Have the processes of a machine share a ledger"
+        " (OTEL_SEALED_LEDGER), or keep each conversation on one process (sticky sessions)."
     )
 
 

@@ -14,6 +14,7 @@ from otel_sealed.telemetry.settings import (
     Settings,
     decode_key,
     key_id_of,
+    ledger_file,
     load,
     page,
     read,
@@ -50,6 +51,9 @@ def test_every_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
         "HASH_KEY": KEY.hex(),
         "KEY_ID": "fleet-1",
         "MAX_TURNS": "5",
+        "LEDGER": "ledger.db",
+        "LEDGER_MAX_MB": "6",
+        "LEDGER_MAX_DAYS": "4",
         "EVENTS_PER_HOUR": "0",
         "CONVERSATION_ATTRIBUTE": "session.id",
         "DIAGNOSE": "0",
@@ -70,6 +74,9 @@ def test_every_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
         "enabled": False,
         "key_id": "fleet-1",
         "max_turns": 5,
+        "ledger": "ledger.db",
+        "ledger_max_mb": 6,
+        "ledger_max_days": 4,
         "events_per_hour": 0,
         "conversation_attribute": "session.id",
         "diagnose": False,
@@ -121,7 +128,7 @@ def test_every_setting_may_be_nonsense_and_all_defaults_hold(
 ) -> None:
     defaults = load()
     # what takes any text cannot be invalid
-    free = {"known", "families", "kill_file", "folder", "conversation_attribute"}
+    free = {"ledger", "known", "families", "kill_file", "folder", "conversation_attribute"}
     for name in set(Settings.model_fields) - free:
         monkeypatch.setenv(f"OTEL_SEALED_{name.upper()}", "non sense!")
     settings, bad = read()
@@ -200,3 +207,35 @@ def test_the_entry_shown_on_the_page_is_one() -> None:
     (entry,) = re.findall(r"```toml\n(\[\[known.*?)```", page(), re.DOTALL)
     ((loss,), complaints) = parse(entry)
     assert (loss.fate, loss.service, complaints) == (Fate.DROPPED, "checkout", ())
+
+
+@pytest.mark.parametrize(
+    ("given", "file"),
+    [
+        ("memory", ""),
+        ("ledger.db", "ledger.db"),
+        ("/var/lib/agents/ledger.db", "/var/lib/agents/ledger.db"),
+        ("sqlite:///var/lib/agents/ledger.db", "/var/lib/agents/ledger.db"),
+        ("sqlite://ledger.db", "ledger.db"),
+    ],
+)
+def test_a_ledger_is_memory_or_a_file(
+    monkeypatch: pytest.MonkeyPatch, given: str, file: str
+) -> None:
+    monkeypatch.setenv("OTEL_SEALED_LEDGER", given)
+    settings, bad = read()
+    assert (settings.ledger, ledger_file(settings.ledger), bad) == (given, file, ())
+
+
+@pytest.mark.parametrize("given", ["postgres://user:CANARY@host", "sqlite://", "://x"])
+def test_any_other_ledger_is_refused_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, given: str
+) -> None:
+    caplog.set_level(logging.WARNING, "otel_sealed")
+    monkeypatch.setenv("OTEL_SEALED_LEDGER", given)
+    assert load().ledger == "memory"
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line == (
+        "invalid settings, their defaults are used: OTEL_SEALED_LEDGER"
+        " (takes `memory`, a file, or `sqlite:///` and a file)"
+    )
