@@ -19,8 +19,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from otel_sealed.instrument import interactions
 from otel_sealed.instrument.body import Kept
+from otel_sealed.instrument.entries_google import contents_answered, contents_asked
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
+from otel_sealed.instrument.parts import Parts
 from otel_sealed.instrument.runtime import Kind, Runtime
 from otel_sealed.instrument.seam import Seam
 from otel_sealed.instrument.span import stands_aside
@@ -32,6 +34,19 @@ if TYPE_CHECKING:
 
 _TURN: Final = re.compile(r"([^/:?]+):(?:g|streamG)enerateContent(?:\?|$)")
 _KIND: Final = Kind(Api.GENERATE_CONTENT, "generate_content", provider="google")
+# Inline batches: their requests go out in one, their replies come with the batch that is fetched.
+_BATCHES: Final = (
+    (
+        "post",
+        re.compile(r"([^/:?]+):batchGenerateContent(?:\?|$)"),
+        replace(_KIND, name="batch_request", transport="batch", parts=contents_asked),
+    ),
+    (
+        "get",
+        re.compile(r"(?:^|/)batches/()[^/:?]+(?:\?|$)"),
+        replace(_KIND, name="batch_result", transport="batch", parts=contents_answered),
+    ),
+)
 _OK: Final = 200
 _SIGNATURE: Final = "gemini.part.thought_signature"
 
@@ -59,7 +74,7 @@ class DictSent:
 
     def model(self) -> str | None:
         """The model of the path; the body has none."""
-        return self._model
+        return self._model or None
 
     def credential(self) -> str | None:
         """The project on Vertex, else the API key."""
@@ -181,8 +196,9 @@ class GenAI:
         turn = _turn(args, kwargs)
         if turn is None or stands_aside():
             return None
-        model, request = turn
-        call = Call(self._runtime, _kind(), model)
+        kind, model, request = turn
+        made = Call if kind.parts is None else Parts
+        call = made(self._runtime, kind, model)
         call.sending(DictSent(client, model, request))
         return call
 
@@ -197,19 +213,22 @@ def _kind() -> Kind:
     return replace(_KIND, lacks=frozenset({_SIGNATURE}))
 
 
-def _turn(args: Any, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """(model, wire JSON) of a call that is a turn of a model, else None."""
+def _turn(args: Any, kwargs: Mapping[str, Any]) -> tuple[Kind, str, dict[str, Any]] | None:
+    """(kind, model, wire JSON) of a call that is a turn of a model, or a batch of some."""
     names = ("http_method", "path", "request_dict")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
-    found = _TURN.search(str(given["path"]))
+    method, path = str(given["http_method"]).lower(), str(given["path"])
     request = given["request_dict"]
-    if (
-        str(given["http_method"]).lower() != "post"
-        or found is None
-        or not isinstance(request, dict)
-    ):
+    found = _TURN.search(path) if method == "post" else None
+    if not isinstance(request, dict):
         return None
-    return found[1], request
+    if found is not None:
+        return _kind(), found[1], request
+    for asked, pattern, kind in _BATCHES:
+        found = pattern.search(path) if method == asked else None
+        if found is not None:
+            return kind, found[1], request
+    return None
 
 
 def _returned(call: Call, result: Any) -> None:

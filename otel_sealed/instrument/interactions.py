@@ -5,7 +5,8 @@ given the HTTP request and returns the HTTP response, a refusal too, unread wher
 From 1.55 to 2.0 it was a client of the Stainless generator, for which there is an adapter already.
 
 An interaction that was made in the background, or by another process, comes in when it is fetched
-or cancelled; such a call replays nothing.
+or cancelled; such a call replays nothing, and one that brings no seal, as while it is waited for,
+says nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import re
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, Final
 
+from otel_sealed.instrument.entries_google import interaction_fetched
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.http import HttpSent, responded
+from otel_sealed.instrument.parts import Parts
 from otel_sealed.instrument.runtime import Kind, Runtime
 from otel_sealed.instrument.seam import Seam
 from otel_sealed.instrument.span import stands_aside
@@ -36,12 +39,12 @@ INTERACTIONS: Final[Turns] = (
     (
         "get",
         re.compile(r"(?:^|/)interactions/[^/]+/?$"),
-        Kind(Api.INTERACTIONS, "retrieve", "retrieve", provider="google"),
+        Kind(Api.INTERACTIONS, "retrieve", "retrieve", "google", parts=interaction_fetched),
     ),
     (
         "post",
         re.compile(r"(?:^|/)interactions/[^/]+/cancel/?$"),
-        Kind(Api.INTERACTIONS, "cancel", "cancel", provider="google"),
+        Kind(Api.INTERACTIONS, "cancel", "cancel", "google", parts=interaction_fetched),
     ),
 )
 _PACKAGE: Final = "google.genai"
@@ -110,7 +113,7 @@ class Interactions:
         kind = kind_of(INTERACTIONS, request.method, request.url.path)
         if kind is None or stands_aside():
             return None
-        call = Call(self._runtime, kind)
+        call = (Call if kind.parts is None else Parts)(self._runtime, kind)
         call.sending(HttpSent(request))
         return call
 

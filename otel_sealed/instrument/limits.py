@@ -41,7 +41,7 @@ NOT_COVERED: Final = (
         "the Realtime API of OpenAI and the Live API of Gemini", "sessions with wires of their own"
     ),
     Limit("a WebSocket of the Responses API opened before we came", "it is shadowed when it opens"),
-    Limit("batches of Gemini", "their results are not read"),
+    Limit("batches of Gemini over files", "their lines go by a bucket or another client"),
     Limit(
         "of a batch, what is beyond 10,000 entries, or 32 MiB of a file",
         "it is read in memory; that there was more is counted",

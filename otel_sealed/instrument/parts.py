@@ -101,7 +101,7 @@ def _nothing() -> None:
 def _model(exchange: Exchange) -> str:
     body = exchange.request if exchange.request is not None else exchange.response
     model = body.get("model") if isinstance(body, dict) else None
-    return model if isinstance(model, str) else ""
+    return model if isinstance(model, str) else exchange.model or ""
 
 
 class Streamed:

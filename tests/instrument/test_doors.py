@@ -17,11 +17,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from otel_sealed.instrument import instrument, uninstrument
 from otel_sealed.testing import StrictProvider
 from otel_sealed.testing.strict.records import Exchange as Sent
-from tests.instrument import doors_anthropic, doors_openai
+from tests.instrument import doors_anthropic, doors_google, doors_openai
 from tests.instrument.doors import Door, Watching
 from tests.instrument.inprocess import dump
 
-DOORS = (*doors_anthropic.DOORS, *doors_openai.DOORS)
+DOORS = (*doors_anthropic.DOORS, *doors_openai.DOORS, *doors_google.DOORS)
 _BOUNDARY = re.compile(rb"[0-9a-f]{32}")
 
 

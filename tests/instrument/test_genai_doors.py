@@ -381,3 +381,47 @@ def test_counting_tokens_is_no_turn(tracker: Recorder, wire: Wire, client: Any) 
     wire.answers(b'{"totalTokens": 3}')
     assert client.models.count_tokens(model=MODEL, contents="é").total_tokens == 3
     assert tracker.exchanges == []
+
+
+# ------------------------------------------------------------------------------------ batches
+
+
+def test_the_requests_of_an_inline_batch(
+    tracker: Recorder, wire: Wire, client: Any, spans: Spans
+) -> None:
+    """Each inline request is an exchange, judged when it is sent, with a span of its own."""
+    wire.answers(b'{"name": "batches/b", "metadata": {"state": "BATCH_STATE_PENDING"}}')
+    asks: Any = [{"contents": [{"role": "user", "parts": [{"text": t}]}]} for t in "ab"]
+    client.batches.create(model=MODEL, src=asks)
+    inner = sent(wire)[0]["batch"]["inputConfig"]["requests"]["requests"]
+    assert [e.request for e in tracker.exchanges] == [entry["request"] for entry in inner]
+    assert {(e.model, e.response, e.transport) for e in tracker.exchanges} == {
+        (MODEL, None, "batch")
+    }
+    assert spans.names == [f"batch_request {MODEL}"] * 2
+
+
+def test_the_responses_of_an_inline_batch(tracker: Recorder, wire: Wire, client: Any) -> None:
+    """Each response is an exchange when the batch is fetched; one that runs still brings none."""
+    running = {"name": "batches/b", "metadata": {"state": "BATCH_STATE_RUNNING"}}
+    good, bad = json.loads(reply("x")), {"code": 3, "message": "no"}
+    done = {
+        "name": "batches/b",
+        "done": True,
+        "metadata": {
+            "state": "BATCH_STATE_SUCCEEDED",
+            "model": f"models/{MODEL}",
+            "output": {
+                "inlinedResponses": {"inlinedResponses": [{"response": good}, {"error": bad}]}
+            },
+        },
+    }
+    wire.answers(json.dumps(running).encode())
+    wire.answers(json.dumps(done).encode())
+    client.batches.get(name="batches/b")
+    assert tracker.exchanges == []
+    client.batches.get(name="batches/b")
+    assert [(e.request, e.response, e.status, e.model) for e in tracker.exchanges] == [
+        (None, good, 200, MODEL),
+        (None, {"error": bad}, 400, MODEL),
+    ]
