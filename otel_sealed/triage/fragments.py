@@ -44,7 +44,7 @@ def table(
         for row in rows
     )
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(name)}"><table>'
+        f'<div class="scroll" role="group" tabindex="0" aria-label="{escape(name)}"><table>'
         f"<caption>{escape(name)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
         "</table></div>"
     )
@@ -73,7 +73,7 @@ def strip(found: Strip) -> str:
         f'<tr><th scope="row">{label}</th>{"".join(cells)}</tr>' for label, cells in rows
     )
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(name)}">'
+        f'<div class="scroll" role="group" tabindex="0" aria-label="{escape(name)}">'
         f'<table class="strip"><caption>{escape(name)}</caption><tbody>{body}</tbody></table></div>'
     )
 
