@@ -50,6 +50,7 @@ WORDS = {
 }
 PLAIN_TOOL = "werkzeug_77d0c1f3a25b"
 """Of the shape that may go out, and so no canary: the run with it proves that all else stays in."""
+HTTP_ERROR = 400
 API = {"anthropic": "messages", "openai": "responses", "gemini": "generateContent"}
 
 
@@ -294,6 +295,12 @@ def told(harvest: Harvest, folder: Path, record: str) -> None:
     page = folder / "page.html"
     assert command(harvest, "report", "report", record, "--html", str(page)) == 1
     harvest.outputs["report page"] = page.read_bytes()
+    refusals = [x for p in harvest.providers for x in p.exchanges if x.status >= HTTP_ERROR]
+    bodies = {x.response_body.decode("utf-8", "replace") for x in refusals}
+    for number, text in enumerate(sorted(bodies)[::4]):
+        command(harvest, f"triage error {number}", "triage", record, "--error", text)
+        command(harvest, f"triage --json {number}", "triage", record, "--json", "--error", text)
+    harvest.outputs["triage index"] = (Path(record) / "triage.sqlite").read_bytes()
 
 
 def files(harvest: Harvest, folder: Path) -> None:

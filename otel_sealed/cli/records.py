@@ -14,9 +14,9 @@ from typing import Any
 
 from otel_sealed import vocab
 from otel_sealed.errors import SealedError
+from otel_sealed.triage.sources import otlp
+from otel_sealed.triage.sources.signal import RESOURCE, Json, objects, whole
 from otel_sealed.wire.parse import as_text
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,60 +137,22 @@ def _texts(value: Any) -> list[str]:
 
 
 def _of_line(line: Any) -> Iterator[Record]:
-    for resource, scope in _scopes(line, "resourceSpans", "scopeSpans"):
-        for span in _objects(scope.get("spans")):
-            at = _int(span.get("startTimeUnixNano"))
-            yield _record("span", span.get("name"), span, resource, at)
-    for resource, scope in _scopes(line, "resourceLogs", "scopeLogs"):
-        for log in _objects(scope.get("logRecords")):
-            at = _int(log.get("timeUnixNano")) or _int(log.get("observedTimeUnixNano"))
-            name = log.get("eventName") or plain(log).get(vocab.EVENT_NAME)
-            yield _record("event", name, log, resource, at)
-    for resource, scope in _scopes(line, "resourceMetrics", "scopeMetrics"):
-        for metric in _objects(scope.get("metrics")):
-            data = next((metric[kind] for kind in ("sum", "gauge") if kind in metric), None)
-            for point in _objects(data.get("dataPoints")) if isinstance(data, dict) else ():
-                at = _int(point.get("timeUnixNano"))
-                yield _record("point", metric.get("name"), point, resource, at)
+    if not otlp.takes(line):
+        return
+    for found in otlp.signals(line):
+        service = as_text(found.resource.get("service.name"))
+        yield Record(found.kind, found.name, found.attributes, service, found.at)
+    yield from _points(line)
 
 
-def _record(kind: str, name: Any, holder: Json, resource: Json, at: int) -> Record:
-    service = as_text(plain(resource).get("service.name"))
-    return Record(kind, as_text(name), plain(holder), service, at)
-
-
-def _scopes(line: Any, outer: str, inner: str) -> Iterator[tuple[Json, Json]]:
-    for resource in _objects(line.get(outer)) if isinstance(line, dict) else ():
-        about = resource.get("resource")
-        for scope in _objects(resource.get(inner)):
-            yield about if isinstance(about, dict) else {}, scope
-
-
-def plain(holder: Json) -> Json:
-    """The attributes of an OTLP object as a dict."""
-    return {
-        str(item.get("key")): _value(item.get("value"))
-        for item in _objects(holder.get("attributes"))
-    }
-
-
-def _value(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return None
-    if "intValue" in value:
-        return _int(value["intValue"])
-    if "arrayValue" in value:
-        return [_value(item) for item in _objects((value["arrayValue"] or {}).get("values"))]
-    return next((value[k] for k in ("stringValue", "boolValue", "doubleValue") if k in value), None)
-
-
-def _objects(value: Any) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _int(value: Any) -> int:
-    """64-bit numbers are strings in OTLP JSON."""
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return 0
+def _points(line: Json) -> Iterator[Record]:
+    """The data points of sums and gauges, which triage has no use for."""
+    for resource in objects(line.get("resourceMetrics")):
+        about = otlp.attributes(resource.get("resource"), RESOURCE)
+        service = as_text(about.get("service.name"))
+        for scope in objects(resource.get("scopeMetrics")):
+            for metric in objects(scope.get("metrics")):
+                data = next((metric[kind] for kind in ("sum", "gauge") if kind in metric), None)
+                for point in objects(data.get("dataPoints")) if isinstance(data, dict) else ():
+                    at, name = whole(point.get("timeUnixNano")), as_text(metric.get("name"))
+                    yield Record("point", name, otlp.attributes(point), service, at)

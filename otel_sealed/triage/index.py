@@ -10,6 +10,7 @@ question is a look into one small table.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -358,11 +359,11 @@ def _plan(path: Path, known: dict[Any, tuple[Any, ...]]) -> _Plan:
         whole = files.packed(path)
     except OSError as error:
         raise SealedError(error.strerror or "cannot be read", where=str(path)) from None
-    # a file that grows keeps its first bytes, and may have had fewer of them
     where = (stat.st_dev, stat.st_ino)
-    keys = (k for k in known if k[:2] == where and k[2] and head.startswith(k[2]))
+    keys = (k for k in known if k[:2] == where and _begins(head, k[2]))
     row = known.pop(next(keys, None), None)
-    fresh = _Plan(path, 0, 1, stat.st_size, 0, where, head, stat.st_mtime_ns, whole, anew=True)
+    mark = _mark(head)
+    fresh = _Plan(path, 0, 1, stat.st_size, 0, where, mark, stat.st_mtime_ns, whole, anew=True)
     if row is None:
         return fresh
     ident, *_, size, changed, begin, line, was_whole, broken = row
@@ -371,6 +372,19 @@ def _plan(path: Path, known: dict[Any, tuple[Any, ...]]) -> _Plan:
     if was_whole or stat.st_size < size:
         return replace(fresh, ident=ident)
     return replace(fresh, begin=begin, line=line, ident=ident, broken=broken, anew=False)
+
+
+def _mark(head: bytes) -> bytes:
+    """What the first bytes of a file are known by: how many, and their hash, never they."""
+    return len(head).to_bytes(2) + hashlib.sha256(head).digest()
+
+
+def _begins(head: bytes, mark: bytes | None) -> bool:
+    """Whether a file still begins as it did: one that grows may have had fewer first bytes."""
+    if not mark:
+        return False
+    length = int.from_bytes(mark[:2])
+    return 0 < length <= len(head) and _mark(head[:length]) == mark
 
 
 # ------------------------------------------------------------------------------------ who reads it

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 NAME: Final = "triage.sqlite"
-VERSION: Final = 1
+VERSION: Final = 2
 
 _TABLES: Final = """
 CREATE TABLE files (

@@ -149,6 +149,59 @@ def test_known_losses_are_shown_only_where_they_are_asked_for(
     assert main(["triage", str(tmp_path), "--known"]) == 1
 
 
+# ------------------------------------------------------------------------------------- no content
+
+CANARY = "Geheimnis! 7f3a, 91cc"
+
+
+def planted(key: str) -> str:
+    """The golden record with a canary in every text of one attribute."""
+
+    def plant(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: CANARY if k == "stringValue" else plant(v) for k, v in value.items()}
+        return [plant(item) for item in value] if isinstance(value, list) else value
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, list):
+            return [walk(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if value.get("key") == key:
+            return plant(value)
+        return {k: CANARY if k == key else walk(v) for k, v in value.items()}
+
+    text = (GOLDEN / "otlp.jsonl").read_text("utf-8")
+    return "".join(json.dumps(walk(json.loads(line))) + "\n" for line in text.splitlines())
+
+
+TEXTS = sorted(
+    {"traceId", "spanId", "name", "version", "severityText", "eventName"}
+    | {
+        k
+        for given in (*make.ATTRIBUTES, make.EVENT, make.RESOURCE)
+        for k, v in given.items()
+        if isinstance(v[0] if isinstance(v, list) else v, str)
+    }
+)
+
+
+@pytest.mark.parametrize("key", TEXTS)
+def test_what_is_no_word_of_the_vocabulary_goes_no_further(
+    key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = planted(key)
+    assert CANARY in text
+    (tmp_path / "x.jsonl").write_text(text, "utf-8")
+    for options in ([], ["--json"], ["--error", "messages.1.content.1: cannot be modified"]):
+        assert main(["triage", str(tmp_path), *options]) in (0, 1)
+    told = capsys.readouterr()
+    (tmp_path / "x.jsonl").unlink()
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert "Geheimnis" not in told.out + told.err
+    assert b"Geheimnis" not in kept
+
+
 # ------------------------------------------------------------------------------------------ Tempo
 
 
