@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import logging
@@ -26,8 +27,10 @@ from otel_sealed.cli import main
 from otel_sealed.contract import Exchange
 from otel_sealed.instrument import exchange as calls
 from otel_sealed.instrument import guard, uninstrument
+from otel_sealed.ledger.sqlite import look
 from otel_sealed.model import Report
 from otel_sealed.telemetry import alerts
+from otel_sealed.telemetry.settings import load
 from otel_sealed.testing import StrictProvider
 from otel_sealed.testing import hosts as hosts_module
 from otel_sealed.testing.hosts import Host, Scene, on_anthropic, on_gemini, on_openai, play
@@ -262,6 +265,30 @@ def in_memory(harvest: Harvest, chosen: tuple[Host, ...], tool: str) -> None:
     out[f"records {tool}"] = "\n".join([*seen, reprs(p.reports for p in played)])
 
 
+def shared_ledger(harvest: Harvest, path: Path, chosen: tuple[Host, ...]) -> None:
+    """The file of a shared ledger and those beside it, and what `doctor` says of it."""
+    settings = load().model_copy(update={"ledger": str(path)})
+    with logged() as lines:
+        list(
+            play(
+                chosen,
+                settings=settings,
+                provider_for=harvest.provider_for,
+                scene_of=partial(scene_of, tool=WORDS["tool"]),
+            )
+        )
+        uninstrument()
+        gc.collect()  # the ledger goes, and writes what it has
+    assert look(path).turns > 0
+    assert lines == []
+    for file in path.parent.glob(f"{path.name}*"):
+        # no text: a character for each byte
+        harvest.outputs[f"ledger {file.name}"] = file.read_bytes().decode("latin-1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OTEL_SEALED_LEDGER", str(path))
+        command(harvest, "doctor", "doctor")
+
+
 def command(harvest: Harvest, name: str, *arguments: str) -> int:
     """What a command prints, on both streams."""
     out, err = io.StringIO(), io.StringIO()
@@ -403,6 +430,7 @@ def harvested(folder: Path, chosen: tuple[Host, ...]) -> Harvest:
         patch.setattr(guard, "STRICT", True)
         in_memory(harvest, (*chosen, *STRANGE), WORDS["tool"])
         in_memory(harvest, chosen[:7], PLAIN_TOOL)
+        shared_ledger(harvest, folder / "ledger.db", (*chosen[:3], *STRANGE))
         files(harvest, folder)
         (folder / "sessions").mkdir()
         session_files(harvest, folder / "sessions")

@@ -66,6 +66,8 @@ def test_everything_that_goes_out_was_swept(harvest: Harvest) -> None:
         "report",
         "demo",
         "file",
+        "ledger",
+        "doctor",
     }
     assert expected == kinds
     records = harvest.outputs[f"records {WORDS['tool']}"]
