@@ -29,6 +29,7 @@ from otel_sealed.telemetry.settings import (
     Settings,
     key_id_of,
     ledger_file,
+    ledger_server,
     read,
     switched_off_by,
     takes,
@@ -225,6 +226,8 @@ def _memory(settings: Settings) -> Iterator[Line]:
 def _ledger(settings: Settings) -> Line:
     bound = f"{settings.max_turns} turns or {settings.ledger_max_mb} MB at most"
     file = ledger_file(settings.ledger)
+    if ledger_server(settings.ledger):
+        return _ledger_server(settings, bound)
     if not file:
         return Line("ledger", "ok", f"in memory, of each process alone, {bound}")
     path = Path(file).expanduser()
@@ -237,6 +240,22 @@ def _ledger(settings: Settings) -> Line:
     if os.access(path.absolute().parent, os.W_OK | os.X_OK):
         return Line("ledger", "ok", f"shared in {file}, which will be made, {bound}")
     return Line("ledger", "mend", f"{file} cannot be made there; memory stands in")
+
+
+def _ledger_server(settings: Settings, bound: str) -> Line:
+    where = f"redis at {ledger_server(settings.ledger)}"
+    try:
+        from otel_sealed.ledger.redis import RedisStore
+    except ImportError:
+        return Line("ledger", "mend", f"{where}: install otel-sealed[redis]; memory stands in")
+    try:
+        store = RedisStore(settings.ledger)
+        held = store.count()
+        store.close()
+    except RedisStore.faults as error:
+        says = f"{where} cannot be used: {type(error).__name__}; memory stands in"
+        return Line("ledger", "mend", says)
+    return Line("ledger", "ok", f"shared in {where}, {held} turns held, {bound}")
 
 
 def _accepted(settings: Settings, today: date) -> Iterator[Line]:

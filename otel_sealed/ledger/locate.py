@@ -10,7 +10,7 @@ unambiguous and long, or when the caller named the conversation. A tie is nobody
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from otel_sealed.model import Block, Kind, Lineage, Message, Role, SlotAt, Speaker, State, Turn
@@ -36,6 +36,13 @@ class Found(Protocol):
 
     def last(self, conversation: bytes) -> int:
         """The newest turn of a conversation, or -1."""
+
+
+class Far(Found, Protocol):
+    """A ledger that would rather be asked for much at once. Nothing but speed depends on it."""
+
+    def expect(self, keys: Sequence[bytes]) -> None:
+        """These keys will be looked up now."""
 
 
 class Ledger(Found, Protocol):
@@ -93,6 +100,9 @@ def locate(
     `continues`: where nothing is found, the request follows the last turn of `conversation`.
     """
     poll = _Poll(ledger, conversation)
+    expect = getattr(ledger, "expect", None)
+    if expect is not None:
+        expect(_asked_for(messages, chains))
     for at, message in enumerate(messages):
         _poll_message(poll, at, message, chains[at])
     if not (poll.votes or reference or conversation):
@@ -121,6 +131,18 @@ def locate(
         hits=poll.hits,
         misses=poll.misses,
     )
+
+
+def _asked_for(messages: tuple[Message, ...], chains: tuple[bytes, ...]) -> list[bytes]:
+    """What `locate` is about to look up: a ledger that is far away fetches it at once."""
+    keys = []
+    for message, chain in zip(messages, chains, strict=True):
+        for block in message.blocks:
+            keys += [v.canon for v in block.values if v.role is Role.SEAL]
+            keys += (*block.anchors, *block.hidden)
+        if message.speaker is Speaker.MODEL:
+            keys += (chain, message.joined, *(block.payload for block in message.blocks))
+    return keys
 
 
 def summarised(ledger: Found, told: Iterable[bytes], conversation: bytes) -> Lineage | None:

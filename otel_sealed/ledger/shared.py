@@ -30,9 +30,9 @@ import weakref
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar, cast
 
 from otel_sealed.ledger.index import MAX_SAME_KEY
 from otel_sealed.ledger.memory import MAX_BYTES, MAX_TURNS, MemoryLedger, Warm
@@ -50,6 +50,8 @@ _EPOCH_NS: Final = 1_735_689_600 * 10**9
 """2025-01-01 UTC."""
 _REST_S: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
 _STOP_S: Final = 2.0
+_AT_ONCE: Final = 512
+_EXPECTED_S: Final = 1.0
 T = TypeVar("T")
 
 
@@ -96,6 +98,16 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of it."""
+
+
+class Far(Store, Protocol):
+    """A store that is a round trip away, and answers many questions in one."""
+
+    def lookups(self, keys: Sequence[bytes]) -> list[list[int]]:
+        """What `lookup` says of each of several keys."""
+
+    def gets(self, numbers: Sequence[int]) -> list[bytes | None]:
+        """What `get` says of each of several numbers."""
 
 
 class Clock:
@@ -207,6 +219,9 @@ class SharedLedger:
         self._most_numbers = 4 * max_turns + 1_024
         self._read: Warm = Warm()
         self._clock = Clock()
+        self._now = clock
+        self._far = cast("Far", store) if hasattr(store, "lookups") else None
+        self._expected = threading.local()
         self._health = Health(name, clock)
         self._writer = Writer(store, self._health, self._clock, max_age_s)
         self._lock = threading.Lock()
@@ -242,6 +257,7 @@ class SharedLedger:
                 self._first += half
                 del self._numbers[:half]
             self._read.keep(numbered, _about(numbered))
+        self._expected.until = 0.0
         self._writer.put(numbered)
         return numbered
 
@@ -251,22 +267,45 @@ class SharedLedger:
         with self._lock:
             own = [self._number(serial) for serial in self._memory.lookup(key)]
             own = [number for number in own if number >= 0]
-        there = self._asked(self._store.lookup, key)
+        there = self._foreseen(key)
+        if there is None:
+            there = self._asked(self._store.lookup, key)
         if not there:
             return tuple(own)
         self._clock.saw(there[-1])
         return tuple(sorted({*own, *there})[-MAX_SAME_KEY:])
 
+    def expect(self, keys: Sequence[bytes]) -> None:
+        """These keys will be looked up now, in this thread: fetch what a far store has of them."""
+        far = self._far
+        if far is None:
+            return
+        self._notice_fork()
+        found: dict[bytes, list[int]] = {}
+        for some in _chunks([key for key in dict.fromkeys(keys) if key]):
+            found |= zip(some, self._asked(far.lookups, some) or (), strict=False)
+        self._expected.until = self._now() + _EXPECTED_S
+        self._expected.found = found
+        named = dict.fromkeys(number for numbers in found.values() for number in numbers)
+        for these in _chunks([number for number in named if self._near(number) is None]):
+            for number, data in zip(these, self._asked(far.gets, these) or (), strict=False):
+                if data is not None:
+                    self._unpacked(number, data)
+
     def get(self, number: int) -> Turn | None:
         """The turn of that number; None if nobody holds it."""
         self._notice_fork()
-        with self._lock:
-            turn = self._read.get(number) or self._own(number)
+        turn = self._near(number)
         if turn is not None or number < 0:
             return turn
         data = self._asked(self._store.get, number)
-        if data is None:
-            return None
+        return None if data is None else self._unpacked(number, data)
+
+    def _near(self, number: int) -> Turn | None:
+        with self._lock:
+            return self._read.get(number) or self._own(number)
+
+    def _unpacked(self, number: int, data: bytes) -> Turn | None:
         try:
             turn = unpack(data, number=number)
         except Corrupt:
@@ -307,6 +346,13 @@ class SharedLedger:
             return None
         turn = self._memory.get(self._first + at)
         return None if turn is None else replace(turn, number=number)
+
+    def _foreseen(self, key: bytes) -> list[int] | None:
+        """What was fetched for this thread a moment ago."""
+        if self._now() >= getattr(self._expected, "until", 0.0):
+            return None
+        found: dict[bytes, list[int]] = self._expected.found
+        return found.get(key)
 
     def _number(self, serial: int) -> int:
         """The number of a turn that memory calls `serial`; -1 where it is too long ago."""
@@ -439,6 +485,10 @@ class Writer:
 def _row(turn: Turn) -> Row:
     data, keys = packed(turn)
     return Row(turn.number, data, tuple(keys), turn.conversation)
+
+
+def _chunks(things: list[T]) -> Iterator[list[T]]:
+    return (things[at : at + _AT_ONCE] for at in range(0, len(things), _AT_ONCE))
 
 
 def _about(turn: Turn) -> int:

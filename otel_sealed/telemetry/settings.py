@@ -13,6 +13,7 @@ import logging
 import os
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -23,8 +24,9 @@ _LOG = logging.getLogger(vocab.SCOPE)
 PREFIX = "OTEL_SEALED_"
 KEY_BYTES = range(16, 65)
 MEMORY: Final = "memory"
-LEDGERS: Final = ("sqlite",)
+LEDGERS: Final = ("sqlite", "redis", "rediss")
 """Schemes of shared ledgers."""
+_SERVERS: Final = ("redis://", "rediss://")
 NAME: Final = "otel_sealed"
 """Our name among instrumentations."""
 
@@ -63,9 +65,9 @@ class Settings(BaseSettings):
     ledger: str = Field(
         default="memory",
         min_length=1,
-        title="`memory`, a file, or `sqlite:///` and a file",
+        title="`memory`, a file, `sqlite://` and a file, or a `redis://` URL",
         description="where they are remembered: in each process alone, or in a SQLite file that the"
-        " processes of one machine share, on a local disk",
+        " processes of one machine share, on a local disk, or in Redis",
         repr=False,
     )
     ledger_max_mb: int = Field(
@@ -147,7 +149,7 @@ class Settings(BaseSettings):
     @classmethod
     def _known_ledger(cls, value: str) -> str:
         scheme, colon, _ = value.partition("://")
-        if colon and (scheme not in LEDGERS or not ledger_file(value)):
+        if colon and (scheme not in LEDGERS or not (ledger_file(value) or ledger_server(value))):
             raise ValueError("no such ledger")
         return value
 
@@ -163,7 +165,18 @@ class Settings(BaseSettings):
 
 def ledger_file(ledger: str) -> str:
     """The file that a `ledger` setting names; nothing where it names none."""
-    return "" if ledger == MEMORY else ledger.removeprefix("sqlite://")
+    if ledger == MEMORY or ledger.startswith(_SERVERS):
+        return ""
+    return ledger.removeprefix("sqlite://")
+
+
+def ledger_server(ledger: str) -> str:
+    """The server that a `ledger` setting names, without credentials; nothing where it does not."""
+    _, _, rest = ledger.partition("://")
+    if not ledger.startswith(_SERVERS) or not rest:
+        return ""
+    place = urlsplit(ledger)
+    return f"{place.hostname or 'localhost'}:{place.port or 6379}"
 
 
 def switched_off_by(environ: Mapping[str, str]) -> str:
@@ -264,10 +277,14 @@ one folder. Calls do not wait for it: it is written by a thread of its own, comm
 later. A file that is locked, full, damaged or not to be written costs one log line, the memory of
 the process stands in, and each failure counts into `otel_sealed.internal.errors`.
 
+A Redis URL (`otel-sealed[redis]`) does the same for several machines. Reading there waits at most
+50 ms a round trip, and the key kept there is for everybody who may read that server.
+
 Bounds, in memory and in a file: `OTEL_SEALED_MAX_TURNS` turns and `OTEL_SEALED_LEDGER_MAX_MB`
 megabytes, whichever comes first; about 360 bytes a sealed value, less than 400. In memory the least
 recently used turn goes first, in a file the oldest, and there also what is older than
-`OTEL_SEALED_LEDGER_MAX_DAYS`. What went counts into `otel_sealed.ledger.evictions`; it is `unknown`
+`OTEL_SEALED_LEDGER_MAX_DAYS`. In Redis turns and days are bounded, megabytes by the server's own
+`maxmemory`. What went counts into `otel_sealed.ledger.evictions`; it is `unknown`
 from then on. A key that many turns have, such as a seal that never changes, names the newest 16.
 
 ## Known losses

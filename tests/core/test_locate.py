@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import dataclasses
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from otel_sealed.ledger.locate import locate
 from otel_sealed.ledger.memory import MemoryLedger
-from otel_sealed.model import Report
-from otel_sealed.tracker import Tracker
+from otel_sealed.model import Lineage, Report
+from otel_sealed.tracker import Tracker, judging
 from tests.core.builders import MINT, candidate, message, part, response, said, text, thinking, use
 from tests.core.conversations import (
     DIALECTS,
@@ -328,3 +331,32 @@ def test_a_ledger_of_ones_own_is_used() -> None:
     observe(conversation("gemini")[:2], Tracker(KEY, ledger=ledger))
     assert len(ledger) == 2
     assert part("text")["text"] != ""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_ledger_that_is_far_away_is_told_what_it_will_be_asked(
+    dialect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything that locating looks up, so that it may fetch that at once."""
+    foreseen: set[bytes] = set()
+    asked: set[bytes] = set()
+
+    class Far(MemoryLedger):
+        def expect(self, keys: Sequence[bytes]) -> None:
+            foreseen.update(keys)
+
+        def lookup(self, key: bytes) -> tuple[int, ...]:
+            asked.add(key)
+            return super().lookup(key)
+
+    def watched(*told: Any, **options: Any) -> Lineage:
+        foreseen.clear()
+        asked.clear()
+        found = locate(*told, **options)
+        assert asked <= foreseen
+        return found
+
+    monkeypatch.setattr(judging, "locate", watched)
+    tracker = Tracker(KEY, ledger=Far(), settles=False)
+    assert states(*observe(conversation(dialect), tracker)) == INTACT
+    assert len(foreseen) > 10

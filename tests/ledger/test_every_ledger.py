@@ -7,20 +7,20 @@ in its own memory.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from otel_sealed.ledger import redis, sqlite
 from otel_sealed.ledger.locate import Ledger, locate
 from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.ledger.shared import SharedLedger
-from otel_sealed.ledger.sqlite import opened
 from otel_sealed.model import Message, Speaker, Turn
-from tests.ledger.shared import digest, turn
-
-Make = Callable[[], SharedLedger]
+from tests.ledger.shared import digest, redis_server, turn
 
 
 class Elsewhere:
@@ -52,20 +52,28 @@ class Elsewhere:
         return len(self.there)
 
 
-def sqlite(folder: Path) -> SharedLedger:
-    return opened(folder / "ledger.db", 1_000, 2**26, 3_600)
-
-
-@pytest.fixture(params=["memory", "sqlite", "sqlite elsewhere"])
-def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
-    if request.param == "memory":
-        yield MemoryLedger(1_000)
-        return
-    made = [sqlite(tmp_path) for _ in request.param.split()]
-    yield made[0] if len(made) == 1 else Elsewhere(made[0], made[1])
-    for one in made:
-        one.close()
-        assert one.failures == 0
+@pytest.fixture(
+    params=["memory", "sqlite", "sqlite elsewhere", "redis", "redis elsewhere"],
+)
+def ledger(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Ledger]:
+    kind, *elsewhere = request.param.split()
+    bounds = (1_000, 2**26, 3_600)
+    with ExitStack() as stack:
+        if kind == "memory":
+            yield MemoryLedger(1_000)
+            return
+        if kind == "sqlite":
+            make = partial(sqlite.opened, tmp_path / "ledger.db", *bounds)
+        else:
+            monkeypatch.setattr(redis, "_WAIT_S", 5.0)  # it is Python that answers
+            make = partial(redis.opened, stack.enter_context(redis_server()), *bounds)
+        made = [make() for _ in ("here", *elsewhere)]
+        yield made[0] if len(made) == 1 else Elsewhere(made[0], made[1])
+        for one in made:
+            one.close()
+            assert one.failures == 0
 
 
 def test_what_is_recorded_is_held_under_rising_numbers(ledger: Ledger) -> None:

@@ -15,6 +15,7 @@ from otel_sealed.telemetry.settings import (
     decode_key,
     key_id_of,
     ledger_file,
+    ledger_server,
     load,
     page,
     read,
@@ -227,7 +228,9 @@ def test_a_ledger_is_memory_or_a_file(
     assert (settings.ledger, ledger_file(settings.ledger), bad) == (given, file, ())
 
 
-@pytest.mark.parametrize("given", ["postgres://user:CANARY@host", "sqlite://", "://x"])
+@pytest.mark.parametrize(
+    "given", ["postgres://user:CANARY@host", "sqlite://", "redis://", "redis://h:CANARY", "://x"]
+)
 def test_any_other_ledger_is_refused_and_not_shown(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, given: str
 ) -> None:
@@ -237,5 +240,12 @@ def test_any_other_ledger_is_refused_and_not_shown(
     (line,) = [record.getMessage() for record in caplog.records]
     assert line == (
         "invalid settings, their defaults are used: OTEL_SEALED_LEDGER"
-        " (takes `memory`, a file, or `sqlite:///` and a file)"
+        " (takes `memory`, a file, `sqlite://` and a file, or a `redis://` URL)"
     )
+
+
+def test_a_server_is_named_without_its_credentials() -> None:
+    given = "rediss://user:CANARY@cache.internal:6380/3"
+    assert (ledger_server(given), ledger_file(given)) == ("cache.internal:6380", "")
+    assert ledger_server("redis://cache") == "cache:6379"
+    assert "CANARY" not in repr(Settings(ledger=given))
