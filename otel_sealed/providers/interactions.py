@@ -3,6 +3,9 @@
 Sources: contract §5 (G17), sdk-surface §1.3 and §2, google/genai/_gaos/types/interactions of
 google-genai 3.6.1. Signatures travel as plain text here and are compared as such (sdk-surface
 §4.3). Checked 2026-11-29.
+
+The first revision of this wire (google-genai 1.55 to 1.75) has turns of a role and its contents in
+`input`, `outputs` for `steps`, `text` for `model_output`, and streams `content.…` events.
 """
 
 from __future__ import annotations
@@ -47,6 +50,7 @@ _CARRIERS = (
         keys=frozenset({"type", "summary"}),
     ),
     Carrier("model_output", Kind.TEXT, payload=("content",)),
+    Carrier("text", Kind.TEXT, payload=("text",)),
     Carrier("user_input", Kind.OTHER),
     Carrier(
         "function_call",
@@ -131,7 +135,23 @@ def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
     if isinstance(steps, str):
         yield RawMessage(0, Speaker.USER, (("", steps),), steps)
     for index, step in enumerate(steps if isinstance(steps, list) else ()):
-        yield RawMessage(index, _speaker(step), (("", step),), step)
+        if isinstance(step, dict) and "role" in step and "type" not in step:
+            yield _turn(index, step)
+        else:
+            yield RawMessage(index, _speaker(step), (("", step),), step)
+
+
+def _turn(index: int, turn: dict[str, Any]) -> RawMessage:
+    """A turn of the first revision."""
+    content = turn.get("content")
+    parts = tuple(
+        (f"content.{number}", part)
+        for number, part in enumerate(content if isinstance(content, list) else [content])
+    )
+    speaker = Speaker.MODEL if turn["role"] == "model" else Speaker.USER
+    if any(_speaker(part) is Speaker.TOOL for _, part in parts):
+        speaker = Speaker.TOOL
+    return RawMessage(index, speaker, parts, turn)
 
 
 def _speaker(step: Any) -> Speaker:
@@ -140,21 +160,22 @@ def _speaker(step: Any) -> Speaker:
     name = _type_of(step)
     if name == "function_result":
         return Speaker.TOOL
-    known = name in _BY_TYPE and name != "user_input"
+    known = name in _BY_TYPE and name not in ("user_input", "text")
     return Speaker.MODEL if known else Speaker.USER
 
 
 def _answer(body: Any) -> RawAnswer:
     if not isinstance(body, dict):
         return RawAnswer(())
-    steps = body.get("steps")
+    path = "steps" if body.get("outputs") is None else "outputs"
+    steps = body.get(path)
     if body.get("error") is not None and not steps:
         return RawAnswer((), error=body)
     parts = enumerate(steps) if isinstance(steps, list) else ()
     usage = body.get("usage")
     return RawAnswer(
         parts=tuple((str(index), step) for index, step in parts),
-        path="steps",
+        path=path,
         id=as_text(body.get("id")),
         model=as_text(body.get("model")),
         stop=as_text(body.get("status")),
@@ -166,9 +187,20 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
     return Usage(
         input_tokens=as_count(usage.get("total_input_tokens")),
         output_tokens=as_count(usage.get("total_output_tokens")),
-        reasoning_tokens=as_count(usage.get("total_thought_tokens")),
+        reasoning_tokens=as_count(
+            usage.get("total_thought_tokens", usage.get("total_reasoning_tokens"))
+        ),
         cache_read_tokens=as_count(usage.get("total_cached_tokens")),
     )
+
+
+_LISTS = ("steps", "outputs")
+_FIRST_REVISION = {
+    "content.start": "step.start",
+    "content.delta": "step.delta",
+    "content.stop": "step.stop",
+    "interaction.complete": "interaction.completed",
+}
 
 
 def fold(events: Iterable[Any]) -> dict[str, Any]:
@@ -180,14 +212,15 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     for event in events:
         if not isinstance(event, dict):
             continue
-        kind = event.get("event_type")
+        kind = _FIRST_REVISION.get(str(event.get("event_type")), event.get("event_type"))
+        step = event.get("step", event.get("content"))
         place = event.get("index")
         index = place if isinstance(place, int) else 0
         if isinstance(event.get("interaction"), dict):
-            body.update({k: v for k, v in event["interaction"].items() if k != "steps" or v})
+            body.update({k: v for k, v in event["interaction"].items() if v or k not in _LISTS})
             complete = complete or kind == "interaction.completed"
-        elif kind == "step.start" and isinstance(event.get("step"), dict):
-            steps[index] = dict(event["step"])
+        elif kind == "step.start" and isinstance(step, dict):
+            steps[index] = dict(step)
         elif kind == "step.delta" and isinstance(event.get("delta"), dict):
             _apply(steps.setdefault(index, {"type": "other"}), event["delta"])
             if isinstance(event["delta"].get("signature"), str):
@@ -197,7 +230,7 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
         elif kind == "error":
             body["error"] = event.get("error")
     body["cut"] = []
-    if not body.get("steps"):
+    if not any(body.get(name) for name in _LISTS):
         order = sorted(steps)
         body["steps"] = [steps[index] for index in order]
         body["cut"] = [str(order.index(index)) for index in sorted(signing)]
@@ -208,10 +241,15 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
 def _apply(step: dict[str, Any], delta: Mapping[str, Any]) -> None:
     if isinstance(delta.get("signature"), str):
         step["signature"] = as_text(step.get("signature")) + delta["signature"]
-    if delta.get("type") == "text" and isinstance(delta.get("text"), str):
+    if step.get("type") == "text":
+        step["text"] = as_text(step.get("text")) + as_text(delta.get("text"))
+    elif delta.get("type") == "text" and isinstance(delta.get("text"), str):
         content = step.setdefault("content", [])
         if isinstance(content, list):
             content.append({"type": "text", "text": delta["text"]})
+    elif delta.get("type") == step.get("type"):
+        for name, value in delta.items():  # a call that came in its delta (first revision)
+            step.setdefault(name, value)
 
 
 def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:

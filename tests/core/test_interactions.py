@@ -167,3 +167,95 @@ def test_odd_deltas_raise_nothing() -> None:
     ]
     report = Tracker(KEY).observe(Exchange(Api.INTERACTIONS, events=odd))
     assert not report.complete
+
+
+# ------------------------------------------------------- the first revision, 1.55 to 1.75
+
+
+def outputs() -> list[Body]:
+    return [
+        {"type": "thought", "signature": MINT.seal(), "summary": []},
+        {"type": "function_call", "id": "c_1", "name": "look", "arguments": {"q": "x"}},
+        {"type": "text", "text": "The second ledger."},
+    ]
+
+
+def turns(came: list[Body]) -> list[Body]:
+    result = {"type": "function_result", "call_id": "c_1", "name": "look", "result": "x"}
+    return [
+        {"role": "user", "content": "Which ledger?"},
+        {"role": "model", "content": came},
+        {"role": "user", "content": [result]},
+    ]
+
+
+def first_revision(came: list[Body], sent: list[Body]) -> Report:
+    tracker = Tracker(KEY)
+    ask: Body = {"model": MODEL, "input": turns([])[:1], "store": False}
+    answer = {"id": "i_1", "model": MODEL, "status": "completed", "outputs": came}
+    usage = {"total_input_tokens": 1, "total_reasoning_tokens": 7}
+    first = tracker.observe(
+        Exchange(Api.INTERACTIONS, request=ask, response=answer | {"usage": usage}, status=200)
+    )
+    assert 1 == len(first.received)
+    assert 7 == first.usage.reasoning_tokens
+    body = ask | {"input": turns(sent)}
+    return tracker.observe(Exchange(Api.INTERACTIONS, request=body))
+
+
+def test_turns_of_the_first_revision_sent_again_as_they_came_are_intact() -> None:
+    came = outputs()
+    report = first_revision(came, copy.deepcopy(came))
+    assert [("intact", "ok")] == [(f.fate, f.verdict) for f in report.findings]
+
+
+def test_a_thought_lost_from_a_turn_of_the_first_revision_is_dropped() -> None:
+    came = outputs()
+    assert ("dropped", "degrades", "G17") == row_of(first_revision(came, came[1:]), THOUGHT)
+
+
+def first_events(came: list[Body]) -> list[Any]:
+    """The stream of the first revision: calls come in a delta of their own type."""
+    thought, call, text = came
+    start = {"id": "i_1", "status": "in_progress", "outputs": []}
+    signature = {"type": "thought_signature", "signature": thought["signature"]}
+    pieces = [
+        {"type": "text", "text": text["text"][:5]},
+        {"type": "text", "text": text["text"][5:]},
+    ]
+    return [
+        {"event_type": "interaction.start", "interaction": start},
+        {"event_type": "content.start", "index": 0, "content": {"type": "thought", "summary": []}},
+        {"event_type": "content.delta", "index": 0, "delta": signature},
+        {"event_type": "content.stop", "index": 0},
+        {"event_type": "content.start", "index": 1, "content": {"type": "function_call"}},
+        {"event_type": "content.delta", "index": 1, "delta": call},
+        {"event_type": "content.stop", "index": 1},
+        {"event_type": "content.start", "index": 2, "content": {"type": "text"}},
+        *({"event_type": "content.delta", "index": 2, "delta": piece} for piece in pieces),
+        {"event_type": "content.stop", "index": 2},
+        {"event_type": "interaction.complete", "interaction": {"id": "i_1", "model": MODEL}},
+    ]
+
+
+def test_a_stream_of_the_first_revision_brings_what_a_whole_body_brings() -> None:
+    came = outputs()
+    tracker = Tracker(KEY)
+    tracker.observe(
+        Exchange(
+            Api.INTERACTIONS,
+            request={"model": MODEL, "input": turns([])[:1], "store": False},
+            events=first_events(came),
+            status=200,
+        )
+    )
+    body = {"model": MODEL, "input": turns(copy.deepcopy(came)), "store": False}
+    report = tracker.observe(Exchange(Api.INTERACTIONS, request=body))
+    assert [("intact", "ok")] == [(f.fate, f.verdict) for f in report.findings]
+
+
+def test_outputs_of_the_last_event_go_before_those_of_the_deltas() -> None:
+    came = outputs()
+    done = {"event_type": "interaction.complete", "interaction": {"id": "i_1", "outputs": came}}
+    told = [*first_events(came)[:3], done]
+    assert 1 == len(Tracker(KEY).observe(Exchange(Api.INTERACTIONS, events=told)).received)

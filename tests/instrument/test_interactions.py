@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib.util
 import json
 import threading
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import pytest
 import pytest_asyncio
 from google import genai
 
-from otel_sealed.instrument import finalizing, interactions
+from otel_sealed.instrument import finalizing, instrument, interactions, uninstrument
 from otel_sealed.wire import Api
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ pytestmark = [
 ]
 
 MODEL = "gemini-3-pro-preview"
+# Releases up to 1.75 speak the first revision of the wire: turns in, outputs back.
+try:
+    LEGACY = bool(importlib.util.find_spec("google.genai._interactions.types.content_delta"))
+except ModuleNotFoundError:
+    LEGACY = False
 THOUGHT = {"type": "thought", "signature": "Ab+/cQ==", "summary": []}
 DONE: dict[str, Any] = {
     "id": "i_1",
@@ -291,3 +297,28 @@ def test_a_client_that_moved_is_a_lost_seam(monkeypatch: pytest.MonkeyPatch) -> 
         "google.genai._gaos.basesdk.BaseSDK.do_request",
         "google.genai._gaos.basesdk.AsyncBaseSDK.do_request_async",
     )
+
+
+@pytest.mark.parametrize("carried", [True, False])
+def test_what_became_of_a_thought_is_on_the_span(
+    wire: Wire, client: Any, spans: Spans, *, carried: bool
+) -> None:
+    """The whole way, in the words of whichever revision of the wire this release speaks."""
+    uninstrument()
+    thought = {**THOUGHT, "signature": "Ab+/" * 20}
+    said = {"type": "text", "text": "The second."}
+    if LEGACY:
+        came = [thought, said]
+        ask: list[Any] = [{"role": "user", "content": "Which?"}]
+    else:
+        came = [thought, {"type": "model_output", "content": [said]}]
+        ask = [{"type": "user_input", "content": [{"type": "text", "text": "Which?"}]}]
+    names = ("steps", "outputs")
+    wire.answers(json.dumps({**DONE, **dict.fromkeys(names), names[LEGACY]: came}).encode())
+    kept = came if carried else came[1:]
+    back = [{"role": "model", "content": kept}] if LEGACY else kept
+    instrument("google", tracer_provider=spans.provider)
+    client.interactions.create(model=MODEL, input=ask, store=False)
+    client.interactions.create(model=MODEL, input=[*ask, *back, *ask], store=False)
+    verdicts = [(span.attributes or {}).get("otel_sealed.verdict") for span in spans.ended]
+    assert verdicts == [None, "ok" if carried else "degrades"]
