@@ -350,7 +350,11 @@ OCCURRENCES = _define("otel_sealed.occurrences", "int", "How often it was seen s
 SUPPRESSED = _define(
     "otel_sealed.suppressed", "int", "Events held back by the hourly limit since the last one."
 )
-SDK_VERSIONS = _define("otel_sealed.sdk.versions", "string[]", "SDKs in use, as `name=version`.")
+SDK_VERSIONS = _define(
+    "otel_sealed.sdk.versions",
+    "string[]",
+    "SDKs and frameworks that are installed, as `name=version`.",
+)
 LOOKUP_RESULT = _define("otel_sealed.lookup.result", "string", "What the ledger said.", _HITS)
 PLACE = _define("otel_sealed.place", "string", "Part of otel_sealed that reports.")
 STATE = _define(

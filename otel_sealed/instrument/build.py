@@ -25,6 +25,22 @@ if TYPE_CHECKING:
     from otel_sealed.telemetry.settings import Settings
 
 _DISTRIBUTIONS: Final = ("anthropic", "openai", "google-genai", "httpx2", "httpx")
+_FRAMEWORKS: Final = (
+    "autogen-core",
+    "crewai",
+    "dspy",
+    "google-adk",
+    "haystack-ai",
+    "instructor",
+    "langchain-core",
+    "litellm",
+    "llama-index-core",
+    "openai-agents",
+    "pydantic-ai-slim",
+    "smolagents",
+    "strands-agents",
+)
+"""Frameworks that carry the history for the application: what broke may be of their release."""
 
 
 def settings() -> Settings:
@@ -134,7 +150,11 @@ def _made(where: Providers, chosen: Settings, tracker: Observes | None) -> tuple
         about=About(
             version=version_of("otel-sealed"),
             rules_version=rulebook.version(),
-            sdk_versions={name: found for name in _DISTRIBUTIONS if (found := version_of(name))},
+            sdk_versions={
+                name: found
+                for name in (*_DISTRIBUTIONS, *_FRAMEWORKS)
+                if (found := version_of(name))
+            },
         ),
         ledger_entries=(lambda: len(ledger)) if hasattr(ledger, "__len__") else None,
         strict=guard.STRICT,
