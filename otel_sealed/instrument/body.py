@@ -64,7 +64,10 @@ class Kept:
         """Remember a chunk that passes; nothing but a reference and a length."""
         if self.full:
             return
-        self.size += len(chunk) if hasattr(chunk, "__len__") else 1  # parsed JSON may be anything
+        if type(chunk) is bytes or hasattr(chunk, "__len__"):
+            self.size += len(chunk)
+        else:
+            self.size += 1  # parsed JSON may be anything
         if self.size > CAP:
             self.full = True
             self.chunks.clear()

@@ -59,7 +59,8 @@ class HttpSent:
 
     def credential(self) -> str | None:
         """An API key, or the project of a Vertex URL; None for tokens that rotate."""
-        project = _PROJECT.search(self._request.url.path)
+        path = self._request.url.path
+        project = _PROJECT.search(path) if "/projects/" in path else None
         if project is not None:
             return project[1]
         headers = self._request.headers

@@ -36,6 +36,7 @@ from otel_sealed.instrument.span import stands_aside
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+_MOST_PATHS: Final = 256
 _UNSEEN: Final = object()
 # a call, None for one that is not looked at, `_UNSEEN` where no `request` of ours is under way
 _CURRENT: ContextVar[object] = ContextVar("otel_sealed_call", default=_UNSEEN)
@@ -53,6 +54,7 @@ class Stainless:
         self._where = f"{package}.request"
         self._turns = turns
         self._runtime = runtime
+        self._kinds: dict[tuple[Any, str], Kind | None] = {}
 
     @property
     def module(self) -> str:
@@ -160,7 +162,13 @@ class Stainless:
         return call
 
     def _kind(self, options: Any) -> Kind | None:
-        kind = kind_of(self._turns, options.method, str(options.url).partition("?")[0])
+        asked = options.method, str(options.url).partition("?")[0]
+        if asked in self._kinds:
+            kind = self._kinds[asked]
+        else:
+            if len(self._kinds) >= _MOST_PATHS:  # paths may hold ids
+                self._kinds.clear()
+            kind = self._kinds[asked] = kind_of(self._turns, *asked)
         if kind is not None and kind.purpose and kind.purpose != _field(options, "purpose"):
             return None
         return kind

@@ -39,10 +39,14 @@ class _Tee:
 
 class _SyncTee(_Tee):
     def __iter__(self) -> Iterator[bytes]:
+        keep = self._kept.keep
         try:
             for chunk in self._stream:
-                with shield("tee.keep"):
-                    self._kept.keep(chunk)
+                try:
+                    keep(chunk)
+                except Exception:
+                    with shield("tee.keep"):
+                        raise
                 yield chunk
         except GeneratorExit:
             raise  # not read on; it may still be, by another iterator, or be closed
@@ -64,10 +68,14 @@ class _SyncTee(_Tee):
 class _AsyncTee(_Tee):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         chunks = self._stream.__aiter__()
+        keep = self._kept.keep
         try:
             async for chunk in chunks:
-                with shield("tee.keep"):
-                    self._kept.keep(chunk)
+                try:
+                    keep(chunk)
+                except Exception:
+                    with shield("tee.keep"):
+                        raise
                 yield chunk
         except GeneratorExit:
             raise

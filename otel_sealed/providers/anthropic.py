@@ -227,14 +227,17 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
         if not isinstance(event, dict):
             continue
         kind = event.get("type")
-        if kind == "message_start" and isinstance(event.get("message"), dict):
+        if kind == "content_block_delta" and isinstance(delta := event.get("delta"), dict):
+            index = _index(event)
+            if index not in blocks:
+                blocks[index] = {"type": "other"}
+            _apply(blocks[index], delta)
+            if delta.get("type") == "signature_delta":
+                signing.add(index)
+        elif kind == "message_start" and isinstance(event.get("message"), dict):
             message.update(event["message"])
         elif kind == "content_block_start" and isinstance(event.get("content_block"), dict):
             blocks[_index(event)] = dict(event["content_block"])
-        elif kind == "content_block_delta" and isinstance(event.get("delta"), dict):
-            _apply(blocks.setdefault(_index(event), {"type": "other"}), event["delta"])
-            if event["delta"].get("type") == "signature_delta":
-                signing.add(_index(event))
         elif kind == "content_block_stop":
             signing.discard(_index(event))
         elif kind == "message_delta":
@@ -265,10 +268,14 @@ _APPENDED = {
 
 def _apply(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
     kind = delta.get("type")
-    if kind in _APPENDED:
-        source, target = _APPENDED[str(kind)]
-        before = block.get(target)
-        block[target] = (before if isinstance(before, str) else "") + as_text(delta.get(source))
+    names = _APPENDED.get(kind) if isinstance(kind, str) else None
+    if names is not None:
+        source, target = names
+        before, more = block.get(target), delta.get(source)
+        if isinstance(before, str) and isinstance(more, str):
+            block[target] = before + more
+        else:
+            block[target] = as_text(before) + as_text(more)
     elif kind == "compaction_delta":
         for key in ("content", "encrypted_content", "signature", "tool_changes"):
             if delta.get(key) is not None:

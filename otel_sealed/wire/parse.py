@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 _DONE = "[DONE]"
+_DECODER: Final = json.JSONDecoder()
 MAX_BODY = 64 * 1024 * 1024
 """Longest body that is read, in bytes or characters. A longer one is named `size` in `unread`."""
 
@@ -74,10 +75,34 @@ def as_payloads(events: Any) -> tuple[list[Any], int]:
 
 def _server_sent(stream: bytes | bytearray | memoryview | str) -> tuple[list[Any], int]:
     text = stream if isinstance(stream, str) else bytes(stream).decode("utf-8", "replace")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    payloads: list[Any] = []
+    lost = 0
+    for block in text.split("\n\n"):
+        # as nearly all are: the data on the last line of the event, and plain JSON
+        at = block.find("data: {")
+        plain = at == block.find("data:") >= 0 and (at == 0 or block[at - 1] == "\n")
+        if plain and block.find("\n", at) < 0 and len(block) <= MAX_BODY:
+            try:
+                payload, end = _DECODER.raw_decode(block, at + 6)
+            except (ValueError, RecursionError):
+                payload, end = None, -1
+            if end == len(block):
+                payloads.append(payload)
+                continue
+        found, gone = _of_lines(block)
+        payloads += found
+        lost += gone
+    return payloads, lost
+
+
+def _of_lines(text: str) -> tuple[list[Any], int]:
+    """The payloads of a piece of a stream, line by line as the format is defined."""
     payloads = []
     lost = 0
     lines: list[str] = []
-    for line in [*text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
+    for line in [*text.split("\n"), ""]:
         if line.startswith("data:"):
             lines.append(line[5:].removeprefix(" "))
         elif not line and lines:

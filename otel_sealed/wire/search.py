@@ -95,7 +95,7 @@ class Search:
         self._digest = digest
         self._hashes = _MAX_HASHES
         self._strings: list[tuple[str, Spot, str]] | None = None
-        self._sealed_keys: set[str] = set()
+        self._sealed_keys = _sealed_keys(dialect)
 
     def find(self, wanted: tuple[Wanted, ...]) -> Mapping[bytes, Stray]:
         """The first place of each wanted seal anywhere in the body, slots included."""
@@ -130,9 +130,8 @@ class Search:
         A client that summarises puts an earlier answer there, mostly with words around it: in tags,
         behind a heading, before a request to go on.
         """
-        found = islice(self._found(), _MAX_STRINGS) if self._strings is None else self._strings
-        long = (text for _, spot, text in found if spot is Spot.TEXT)
-        for text in islice((t for t in long if len(t) >= _MIN_SUMMARY), _MAX_SUMMARIES):
+        long = islice(self._long(self._body, "", in_sealed=False, depth=0), _MAX_SUMMARIES)
+        for text in long:
             for form in dict.fromkeys(_summaries(text.strip())):
                 yield self._text(form)
 
@@ -300,7 +299,6 @@ class Search:
 
     def _found(self) -> Iterator[tuple[str, Spot, str]]:
         """Every string of the body: its path, what kind of place that is, and itself."""
-        self._sealed_keys = _sealed_keys(self._dialect)
         return self._walk(self._body, "", "", in_sealed=False, depth=0)
 
     def _walk(
@@ -322,6 +320,20 @@ class Search:
                 yield from self._walk(
                     child, _join(path, index), key, in_sealed=in_sealed, depth=depth + 1
                 )
+
+    def _long(self, value: Any, key: str, *, in_sealed: bool, depth: int) -> Iterator[str]:
+        """The ordinary texts that are long enough for a summary, as `_walk` comes by them."""
+        if isinstance(value, str):
+            if len(value) >= _MIN_SUMMARY and self._spot(key, in_sealed=in_sealed) is Spot.TEXT:
+                yield value
+        elif isinstance(value, (dict, list)) and depth <= _MAX_DEPTH:
+            inside, children = in_sealed, ((key, child) for child in value)
+            if isinstance(value, dict):
+                inside = in_sealed or self._carries(value)
+                children = ((str(name), child) for name, child in value.items())
+            for name, child in children:
+                if type(child) is not str or len(child) >= _MIN_SUMMARY:
+                    yield from self._long(child, name, in_sealed=inside, depth=depth + 1)
 
     def _carries(self, value: dict[str, Any]) -> bool:
         if "type" not in value and "thought" not in value:
@@ -349,8 +361,18 @@ class Search:
         return self._digest.text(text)
 
 
-def _sealed_keys(dialect: Dialect) -> set[str]:
+_known: dict[str, tuple[Dialect, frozenset[str]]] = {}
+
+
+def _sealed_keys(dialect: Dialect) -> frozenset[str]:
     """The last part of every key that holds a seal."""
+    found = _known.get(dialect.name)
+    if found is None or found[0] is not dialect:
+        found = _known[dialect.name] = (dialect, frozenset(_last_parts(dialect)))
+    return found[1]
+
+
+def _last_parts(dialect: Dialect) -> set[str]:
     return {
         key.rsplit(".", 1)[-1]
         for carrier in dialect.carriers.values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -103,3 +104,31 @@ def test_a_body_beyond_all_bounds_is_not_read(monkeypatch: pytest.MonkeyPatch) -
             as_json(body)
         assert caught.value.reason == "size"
     assert as_json("[1, 2, 3]") == [1, 2, 3]
+
+
+_PIECES = (
+    "data: ",
+    "data:",
+    "event: x",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\r",
+    '{"a":1}',
+    '{"b":"data: {"}',
+    '{"c":',
+    "[DONE]",
+    "2}",
+    " ",
+    ": note",
+    "[1]",
+)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_short_way_through_a_stream_reads_what_the_long_way_reads(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(100):
+        text = "".join(chance.choice(_PIECES) for _ in range(chance.randrange(30)))
+        plain = text.replace("\r\n", "\n").replace("\r", "\n")
+        assert parse._of_lines(plain) == parse._server_sent(text), text
