@@ -12,13 +12,14 @@ from typing import Any, Final
 
 import yaml
 
-from dashboards.alerts import rules, runbooks
+from dashboards.alerts import grafana, rules, runbooks
 from dashboards.alerts.promql import HOUR, MINUTE, SERVICE, Clock, label
 from otel_sealed import vocab
 
 TREE: Final = Path(__file__).resolve().parents[2]
 RULES: Final = "dashboards/alerts/otel_sealed.rules.yml"
 ALERTMANAGER: Final = "dashboards/alerts/alertmanager.yml"
+GRAFANA: Final = "dashboards/provisioning/alerting/otel_sealed.yaml"
 PAGE: Final = "docs/runbooks.md"
 
 _PROVIDER: Final = label(vocab.PROVIDER)
@@ -146,6 +147,11 @@ def files(clock: Clock | None = None) -> dict[str, str]:
         ALERTMANAGER: dump(
             alertmanager(clock),
             made + "Put your pager and your ticket system in the place of the two webhooks.",
+        ),
+        GRAFANA: dump(
+            grafana.provisioning(rule_file(clock)),
+            made
+            + "Paused: for a Grafana whose Prometheus loads no rule files. It inhibits nothing.",
         ),
         PAGE: runbooks.page(rules.rules(clock)),
     }

@@ -136,18 +136,27 @@ def group(shape: Labels, series: Iterable[Series], checks: Iterable[Check]) -> d
 
 
 def run(
-    folder: Path, groups: list[dict[str, Any]], rules: dict[str, Any] | None = None
+    folder: Path,
+    groups: list[dict[str, Any]],
+    rules: dict[str, Any] | None = None,
+    *,
+    every_s: int = 60,
 ) -> tuple[int, str]:
-    """Exit status and output of promtool."""
+    """Exit status and output of promtool; rules are evaluated every so many seconds."""
     folder.joinpath("rules.yml").write_text(yaml.safe_dump(rules or bare_rules()))
-    tests = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": groups}
-    folder.joinpath("test.yml").write_text(yaml.safe_dump(tests))
+    tests = {
+        "rule_files": ["rules.yml"],
+        "evaluation_interval": promql.duration(every_s),
+        "tests": groups,
+    }
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    folder.joinpath("test.yml").write_text(yaml.dump(tests, Dumper=dumper))
     done = subprocess.run(
         [binary("promtool", "prometheus"), "test", "rules", "test.yml"],
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=1400,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr
