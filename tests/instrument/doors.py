@@ -14,12 +14,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from otel_sealed.model import Report
+from otel_sealed.testing import StrictProvider
 from otel_sealed.testing.strict.records import Exchange as Sent
 from otel_sealed.tracker import Tracker
 from otel_sealed.wire import Exchange
 
-App = Callable[[str], list[Any]]
+App = Callable[[Any], list[Any]]
 """Told the base URL of the provider; returns everything the SDK gave it, errors too."""
+
+PROMPT: Final = "Which ledger is right? \U0001f600é\u2028"
+"""What the applications ask."""
+CUSTOM_ID: Final = "the-entry-of-customer-7"
+"""What they call an entry of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +99,9 @@ def entry_for_entry(
 class Door:
     """One row: `there` says whether the installed release of the SDK has it at all.
 
-    `turns` picks, of all the requests the provider got, those with sealed state in them; `same`
-    compares what was seen with what went over the wire, byte for byte unless a row knows better.
+    `at` gives what the app is told of the provider. `turns` picks, of all the requests the provider
+    got, those with sealed state in them; `same` compares what was seen with what went over the
+    wire, byte for byte unless a row knows better.
     """
 
     sdk: str
@@ -102,6 +109,7 @@ class Door:
     app: App
     told: Told
     there: Callable[[], bool] = lambda: True
+    at: Callable[[StrictProvider], Any] = lambda provider: provider.base_url
     turns: Callable[[Sequence[Sent]], list[Sent]] = list
     same: Callable[[Sequence[Exchange], Sequence[Sent]], bool] = byte_for_byte
 

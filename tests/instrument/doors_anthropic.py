@@ -13,10 +13,13 @@ import anthropic
 from anthropic.resources.beta import messages as beta_messages
 from anthropic.resources.messages import Messages
 
+from otel_sealed.testing import StrictProvider
 from otel_sealed.testing.strict.records import Exchange as Sent
-from tests.instrument.doors import App, Door, Told, entry_for_entry, tried
+from tests.instrument.doors import CUSTOM_ID, PROMPT, App, Door, Told, entry_for_entry, tried
 
 TOLD: Final = Told((None, "ok", "breaks"), frozenset({"dropped anthropic.thinking.signature A1"}))
+HELD: Final = Told((None, "allowed", "allowed"))
+REPLAYED: Final = Told((None, "allowed", "ok", "allowed", "ok"))
 ASK: Final[dict[str, Any]] = {
     "model": "claude-opus-5",
     "max_tokens": 2048,
@@ -24,7 +27,7 @@ ASK: Final[dict[str, Any]] = {
     "system": "Be brief.",
     "tools": [{"name": "look", "input_schema": {"type": "object", "properties": {"q": {}}}}],
 }
-HELLO: Final = {"role": "user", "content": "Which ledger is right? \U0001f600é\u2028"}
+HELLO: Final = {"role": "user", "content": PROMPT}
 Ask = Callable[[Any, list[Any]], Any]
 """Asks a client for one turn; returns what has `content`."""
 AsyncAsk = Callable[[Any, list[Any]], Coroutine[Any, Any, Any]]
@@ -203,7 +206,7 @@ def batches(url: str) -> list[Any]:
     """Three batches of an entry each, and what came of them."""
 
     def ask(messages: list[Any]) -> Any:
-        requests: Any = [{"custom_id": "one", "params": {**ASK, "messages": messages}}]
+        requests: Any = [{"custom_id": CUSTOM_ID, "params": {**ASK, "messages": messages}}]
         made = client.messages.batches.create(requests=requests)
         (line,) = list(client.messages.batches.results(made.id))
         return line.result.message if line.result.type == "succeeded" else line
@@ -215,12 +218,49 @@ def batches(url: str) -> list[Any]:
 def async_batches(url: str) -> list[Any]:
     async def ask(client: Any, messages: list[Any]) -> Any:
         params = {**ASK, "messages": messages}
-        requests = [{"custom_id": "one", "params": params}]
+        requests = [{"custom_id": CUSTOM_ID, "params": params}]
         made = await client.beta.messages.batches.create(requests=requests)
         (line,) = [line async for line in await client.beta.messages.batches.results(made.id)]
         return line.result.message if line.result.type == "succeeded" else line
 
     return [without_host(x, url) for x in asynchronous(ask)(url)]
+
+
+def runs(*, lose: bool) -> Callable[[StrictProvider], list[Any]]:
+    """The SDK's own tool loop, whose state the server keeps; it is lost halfway if `lose`."""
+
+    def app(provider: StrictProvider) -> list[Any]:
+        @anthropic.beta_tool
+        def look(q: str) -> str:
+            """Look a thing up."""
+            if lose:
+                provider.forget_state()
+            return f"found {len(q)}"
+
+        at = provider.base_url
+        with anthropic.Anthropic(base_url=at, api_key="k", max_retries=0) as client:
+            ask: Any = {**ASK, "tools": [look], "messages": [HELLO]}
+            return list(client.beta.messages.tool_runner(**ask))
+
+    return app
+
+
+async def arun(client: Any) -> list[Any]:
+    @anthropic.beta_async_tool
+    async def look(q: str) -> str:
+        """Look a thing up."""
+        return f"found {len(q)}"
+
+    ask: Any = {**ASK, "tools": [look], "messages": [HELLO]}
+    return [message async for message in client.beta.messages.tool_runner(**ask)]
+
+
+def async_runs(url: str) -> list[Any]:
+    with asyncio.Runner() as runner:
+        client = anthropic.AsyncAnthropic(base_url=url, api_key="k", max_retries=0)
+        told = runner.run(arun(client))
+        runner.run(client.close())
+    return told
 
 
 def without_host(value: Any, url: str) -> Any:
@@ -245,8 +285,16 @@ def _results(sent: Sent) -> list[Any]:
     return [result.get("message", result.get("error")) for result in results]
 
 
+def keeps_threads() -> bool:
+    return hasattr(anthropic.types.beta, "BetaMessageThreadParam")
+
+
 def has(owner: Any, name: str) -> Callable[[], bool]:
     return lambda: hasattr(owner, name)
+
+
+def itself(provider: StrictProvider) -> StrictProvider:
+    return provider
 
 
 def takes_middleware() -> bool:
@@ -300,6 +348,9 @@ DOORS: Final = (
         TOLD,
         takes_middleware,
     ),
+    Door("anthropic", "tool_runner", runs(lose=False), HELD, keeps_threads, at=itself),
+    Door("anthropic", "async-tool_runner", async_runs, HELD, keeps_threads),
+    Door("anthropic", "tool_runner-lost", runs(lose=True), REPLAYED, keeps_threads, at=itself),
     Door("anthropic", "messages.batches", batches, TOLD, same=_BATCH),
     Door("anthropic", "async-beta.messages.batches", async_batches, TOLD, same=_BATCH),
 )

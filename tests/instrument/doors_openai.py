@@ -16,6 +16,8 @@ from openai.resources.beta import beta as beta_resources
 
 from otel_sealed.testing.strict.records import Exchange as Sent
 from tests.instrument.doors import (
+    CUSTOM_ID,
+    PROMPT,
     App,
     Door,
     Told,
@@ -45,7 +47,7 @@ ASK: Final[dict[str, Any]] = {
         }
     ],
 }
-HELLO: Final = {"role": "user", "content": "Which ledger is right? \U0001f600é\u2028"}
+HELLO: Final = {"role": "user", "content": PROMPT}
 Ask = Callable[[Any, list[Any]], Any]
 """Asks a client for one turn; returns what has `output`."""
 AsyncAsk = Callable[[Any, list[Any]], Coroutine[Any, Any, Any]]
@@ -294,7 +296,7 @@ def batches(url: str) -> list[Any]:
 
     def ask(items: list[Any]) -> Any:
         body = {**ASK, "input": sent_on(items)}
-        line = {"custom_id": "one", "method": "POST", "url": "/v1/responses", "body": body}
+        line = {"custom_id": CUSTOM_ID, "method": "POST", "url": "/v1/responses", "body": body}
         data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
         file = client.files.create(file=("in.jsonl", data), purpose="batch")
         made = client.batches.create(
@@ -309,7 +311,7 @@ def batches(url: str) -> list[Any]:
 def async_batches(url: str) -> list[Any]:
     async def ask(client: Any, items: list[Any]) -> Any:
         body = {**ASK, "input": sent_on(items)}
-        line = {"custom_id": "one", "method": "POST", "url": "/v1/responses", "body": body}
+        line = {"custom_id": CUSTOM_ID, "method": "POST", "url": "/v1/responses", "body": body}
         data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
         file = await client.files.create(file=("in.jsonl", data), purpose="batch")
         made = await client.batches.create(

@@ -2,34 +2,44 @@
 
 Each door is gone through twice, without us and with us, against a provider that makes the same
 values both times. What the application is given has to be equal, object for object, and so have the
-bytes the provider received. What we saw has to be those bytes, and the verdicts are the same at
-every door of an SDK.
+bytes the provider received. What we saw has to be those bytes, the verdicts are the same at every
+door of an SDK, and nothing that crossed the wire is in what goes out.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Final
 
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from otel_sealed.instrument import instrument, uninstrument
 from otel_sealed.testing import StrictProvider
 from otel_sealed.testing.strict.records import Exchange as Sent
+from otel_sealed.testing.sweep import Sweeper
 from tests.instrument import doors_anthropic, doors_google, doors_openai
-from tests.instrument.doors import Door, Watching
+from tests.instrument.conftest import Spans
+from tests.instrument.doors import CUSTOM_ID, PROMPT, Door, Watching
 from tests.instrument.inprocess import dump
 
 DOORS = (*doors_anthropic.DOORS, *doors_openai.DOORS, *doors_google.DOORS)
+CANARY: Final = "kingfisher lagoon verandah"
 _BOUNDARY = re.compile(rb"[0-9a-f]{32}")
 
 
-def gone_through(door: Door) -> tuple[list[Any], list[Sent]]:
-    """What the application was given, and what the provider got and sent."""
-    with StrictProvider(seed=7) as provider:
-        told = door.app(provider.base_url)
-        return [dump(value) for value in told], provider.exchanges
+class Gone:
+    """One way through a door: what the application was given, what the provider got and sent."""
+
+    def __init__(self, door: Door) -> None:
+        with StrictProvider(seed=7, canary=CANARY) as provider:
+            self.told = [dump(value) for value in door.app(door.at(provider))]
+            self.sent = provider.exchanges
+            self.secrets = {"words": CANARY, "a prompt": PROMPT, "a name": CUSTOM_ID} | {
+                f"{minted.kind} {number}": minted.value
+                for number, minted in enumerate(provider.minted)
+            }
 
 
 def bodies(sent: list[Sent]) -> list[bytes]:
@@ -40,25 +50,43 @@ def bodies(sent: list[Sent]) -> list[bytes]:
     ]
 
 
+def outputs(spans: Spans, reader: InMemoryMetricReader, log: str) -> dict[str, str]:
+    metrics = reader.get_metrics_data()
+    return {
+        "spans": "\n".join(span.to_json() for span in spans.ended),
+        "metrics": metrics.to_json() if metrics is not None else "",
+        "log": log,
+    }
+
+
 # What openai calls `connect` of websockets like, sync; it is deprecated there since 17.
 @pytest.mark.filterwarnings(r"ignore:connect\(\) must be used as a context:DeprecationWarning")
 @pytest.mark.parametrize("door", DOORS, ids=str)
-def test_nothing_is_touched_and_all_is_seen(door: Door) -> None:
+def test_nothing_is_touched_and_all_is_seen(
+    door: Door, spans: Spans, reader: InMemoryMetricReader, caplog: pytest.LogCaptureFixture
+) -> None:
     if not door.there():
         pytest.skip("this release of the SDK has no such door")
-    bare_told, bare_sent = gone_through(door)
+    bare = Gone(door)
     watching = Watching()
-    instrument(door.sdk, tracer_provider=TracerProvider(), tracker=watching)
+    instrument(
+        door.sdk,
+        tracer_provider=spans.provider,
+        meter_provider=MeterProvider([reader]),
+        tracker=watching,
+    )
     try:
-        told, sent = gone_through(door)
+        gone = Gone(door)
     finally:
         uninstrument()
-    assert told == bare_told
-    for ours, bare in zip(bodies(sent), bodies(bare_sent), strict=True):
-        assert ours == bare
-    assert [x.status for x in sent] == [x.status for x in bare_sent]
-    assert door.same(watching.exchanges, door.turns(sent))
+    assert gone.told == bare.told
+    for ours, theirs in zip(bodies(gone.sent), bodies(bare.sent), strict=True):
+        assert ours == theirs
+    assert [x.status for x in gone.sent] == [x.status for x in bare.sent]
+    assert door.same(watching.exchanges, door.turns(gone.sent))
     assert watching.told() == door.told
+    assert len(spans.ended) == len(watching.exchanges)
+    assert Sweeper(gone.secrets).sweep(outputs(spans, reader, caplog.text)) == []
 
 
 def test_every_door_has_a_name_of_its_own() -> None:
