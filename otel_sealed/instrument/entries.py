@@ -4,7 +4,7 @@ Each function is told the exchange of one HTTP request and its path with query, 
 exchanges in it. A request without its reply (an entry of a batch, items for a conversation) is
 judged when it is sent; a reply without its request (a result of a batch, an item that is listed)
 is recorded when it comes. Shapes as the SDKs of anthropic 2.14 and openai 3.57 have them; what
-does not look like them is no entry. Nothing here raises on what came but `Unread`.
+does not look like them is no entry. Nothing here raises on what came.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from otel_sealed.wire import Exchange, as_json
+from otel_sealed.wire.parse import Unread
 
 _SEALED: Final = "encrypted_content"
 _REFUSED: Final = 400
@@ -165,7 +166,10 @@ def _holds_seals(body: Any) -> bool:
 
 
 def _json(body: Any) -> Any:
-    return as_json(body) if body is not None else None
+    try:
+        return as_json(body)
+    except Unread:
+        return None
 
 
 def _list(body: Any, name: str) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from otel_sealed.instrument.body import decoded
 from otel_sealed.instrument.exchange import Call
-from otel_sealed.instrument.tee import tee
+from otel_sealed.instrument.tee import put
 
 _URL_MODEL: Final = re.compile(
     r"/(?:model/(?P<bedrock>[^/]+)/invoke(?:-with-response-stream)?"
@@ -96,5 +96,5 @@ def whole(call: Call, response: Any) -> None:
 
 def _tee(call: Call, response: Any) -> None:
     kept = call.kept(str(response.headers.get("content-encoding", "")))
-    response.stream = tee(response.stream, call, kept)
+    put(response, call, kept)
     call.streaming(response.status_code, kept, str(response.headers.get("content-type", "")))

@@ -20,7 +20,7 @@ from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import internal_error, shield
 from otel_sealed.instrument.runtime import Sent
 from otel_sealed.instrument.span import place
-from otel_sealed.instrument.tee import tee
+from otel_sealed.instrument.tee import put
 from otel_sealed.wire import Exchange
 
 MOST_PARTS: Final = 10_000
@@ -111,7 +111,7 @@ class Streamed:
         """Puts a tee on the stream of `request`, an httpx or httpx2 request."""
         self._sent = sent
         self._kept = Kept()
-        request.stream = tee(request.stream, call, self._kept)
+        put(request, call, self._kept)
 
     def body(self) -> Any:
         """What passed; None where it was more than is kept."""

@@ -139,9 +139,12 @@ class Sockets:
         if getattr(vars(socket).get("recv"), "line", None) is not None:
             return
         line = Line(self._runtime, socket.request)
-        for name, told in (("send", line.send), ("recv", line.recv), ("close", line.close)):
-            setattr(socket, name, _shadow(socket, name, told))
-            getattr(socket, name).line = line
+        told = {"send": line.send, "recv": line.recv, "close": line.close}
+        made = {name: _shadow(socket, name, tells) for name, tells in told.items()}
+        if all(map(callable, made.values())):
+            made["recv"].line = line
+            for name, shadow in made.items():
+                setattr(socket, name, shadow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +170,17 @@ def _shadow(socket: Any, name: str, told: Told) -> Any:
 
 def _sync(real: Callable[[Any, Any], Any], told: Told) -> Any:
     def shadow(*args: Any, **kwargs: Any) -> Any:
-        call = told.before(args)
+        call = None
+        with shield("sockets.before"):
+            call = told.before(args)
         try:
             result = real(args, kwargs)
         except BaseException as error:
-            told.failed(call, error)
+            with shield("sockets.failed"):
+                told.failed(call, error)
             raise
-        told.after(call, result)
+        with shield("sockets.after"):
+            told.after(call, result)
         return result
 
     return shadow
@@ -181,20 +188,24 @@ def _sync(real: Callable[[Any, Any], Any], told: Told) -> Any:
 
 def _async(real: Callable[[Any, Any], Any], told: Told) -> Any:
     async def shadow(*args: Any, **kwargs: Any) -> Any:
-        call = told.before(args)
+        call = None
+        with shield("sockets.before"):
+            call = told.before(args)
         try:
             result = await real(args, kwargs)
         except BaseException as error:
-            told.failed(call, error)
+            with shield("sockets.failed"):
+                told.failed(call, error)
             raise
-        told.after(call, result)
+        with shield("sockets.after"):
+            told.after(call, result)
         return result
 
     return shadow
 
 
 class Line:
-    """The calls under way on one connection, by lane. Its methods never raise."""
+    """The calls under way on one connection, by lane."""
 
     def __init__(self, runtime: Runtime, handshake: Any) -> None:
         """`handshake` is the request the connection was opened with."""
@@ -222,36 +233,32 @@ class Line:
         return Told(_nothing, self._over, self._over)
 
     def _sending(self, args: Any) -> Any:
-        with shield("sockets.sending"):
-            data = args[0] if args else None
-            if isinstance(data, str) and _CREATE in data and self._looks() and not stands_aside():
-                reply = self._begin(SocketSent(self._handshake, data))
-                with self._lock:
-                    self._unrouted.append(reply)
-                return reply
-        return None
+        data = args[0] if args else None
+        asks = isinstance(data, str) and _CREATE in data
+        if not asks or not self._looks():
+            return None
+        sent = SocketSent(self._handshake, data)
+        reply = Reply(None, Kept(), sent) if stands_aside() else self._begin(sent)
+        with self._lock:
+            self._unrouted.append(reply)
+        return reply
 
     def _unsent(self, reply: Any, error: BaseException) -> None:
-        with shield("sockets.unsent"):
-            if reply is not None:
-                self._drop(reply)
+        if reply is not None:
+            self._drop(reply)
+            if reply.call is not None:
                 reply.call.failed(error)
 
     def _came(self, _: Any, data: Any) -> None:
-        with shield("sockets.came"):
-            if self._looks():
-                self._read(data.encode() if isinstance(data, str) else bytes(data))
+        if self._looks():
+            self._read(data.encode() if isinstance(data, str) else bytes(data))
 
     def _broke(self, _: Any, error: BaseException) -> None:
-        with shield("sockets.broke"):
-            if any(kind.__name__ == "ConnectionClosed" for kind in type(error).__mro__):
-                for reply in self._all():
-                    reply.call.body_over(reply.kept, whole=False, error=error)
+        if any(kind.__name__ == "ConnectionClosed" for kind in type(error).__mro__):
+            self._all_over(error)
 
     def _over(self, *_: Any) -> None:
-        with shield("sockets.over"):
-            for reply in self._all():
-                reply.call.body_over(reply.kept, whole=False)
+        self._all_over()
 
     # ------------------------------------------------------------------- the calls under way
 
@@ -288,11 +295,10 @@ class Line:
             return
         reply = self._lanes[lane][0]
         status = event.get("status") if event is not None and kind == "error" else _OK
-        reply.call.streaming(status if isinstance(status, int) else _REFUSED, reply.kept)
-        reply.kept.keep(b"data: " + data + b"\n\n")
+        reply.keeps(data, status if isinstance(status, int) else _REFUSED)
         if kind in _CLOSING:
             self._drop(reply)
-            reply.call.body_over(reply.kept, whole=True)
+            reply.over(whole=True)
 
     def _succeed(self, lane: bytes) -> None:
         """The call of a response that nobody asked for."""
@@ -307,23 +313,35 @@ class Line:
                     waiting.remove(reply)
             self._lanes = {lane: waiting for lane, waiting in self._lanes.items() if waiting}
 
-    def _all(self) -> list[Reply]:
-        """Every call under way, none of them any more."""
+    def _all_over(self, error: BaseException | None = None) -> None:
+        """Nothing more comes for any call under way."""
         with self._lock:
             waiting = [reply for lane in self._lanes.values() for reply in lane]
             waiting += self._unrouted
             self._lanes = {}
             self._unrouted = []
-        return waiting
+        for reply in waiting:
+            reply.over(whole=False, error=error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reply:
-    """One call, and what has come of its reply."""
+    """One call, None for one that is not looked at, and what has come of its reply."""
 
-    call: Call
+    call: Call | None
     kept: Kept
     sent: SocketSent
+
+    def keeps(self, event: bytes, status: int) -> None:
+        """Keep an event of it as a stream of HTTP would have it."""
+        if self.call is not None:
+            self.call.streaming(status, self.kept)
+            self.kept.keep(b"data: " + event + b"\n\n")
+
+    def over(self, *, whole: bool, error: BaseException | None = None) -> None:
+        """Its last event was there (`whole`), or the connection is gone."""
+        if self.call is not None:
+            self.call.body_over(self.kept, whole=whole, error=error)
 
 
 def _nothing(*_: Any) -> None:

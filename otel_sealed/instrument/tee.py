@@ -122,6 +122,13 @@ def call_of(stream: Any) -> Call | None:
     return stream._call if isinstance(stream, _Tee) else None
 
 
+def put(owner: Any, call: Call, kept: Kept) -> None:
+    """Put a tee over the stream of a request or response of httpx's kind, and nothing else."""
+    made = tee(owner.stream, call, kept)
+    if isinstance(made, _Tee) and vars(made).get("_stream") is owner.stream:
+        owner.stream = made
+
+
 def _base(kind: type, name: str) -> type | None:
     return next((base for base in kind.__mro__ if base.__name__ == name), None)
 

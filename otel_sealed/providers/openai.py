@@ -328,6 +328,8 @@ def _traits(place: Place) -> frozenset[Trait]:
     found = set()
     if facts.store is not False:
         found.add(Trait.STORED)
+    if facts.operation == "add_items" and facts.reference:
+        found.add(Trait.ADDS_ITEMS)
     if facts.context == "all_turns":
         found.add(Trait.KEEPS_ALL)
     if _BINDING.search(facts.model):

@@ -39,6 +39,14 @@ RULES: tuple[Rule, ...] = (
         source="I vercel/ai PR 15492",
     ),
     rule(
+        "O2",
+        "items are put into a conversation in several requests, and together they are judged by it",
+        {F.DROPPED, F.ORPHANED},
+        V.ALLOWED,
+        when={T.ADDS_ITEMS},
+        source="S conversations/items.py: at most 20 items at a time",
+    ),
+    rule(
         "O16",
         "items before the latest compaction item may go",
         {F.SUPERSEDED},

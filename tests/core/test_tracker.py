@@ -180,3 +180,50 @@ def test_a_report_about_nothing_is_nothing() -> None:
     report = Tracker(KEY).observe(Exchange(api=Api.CONVERSE))
     assert report == Report(report.facts, unread=("api",))
     assert Verdict.OK.rank == 0
+
+
+def _fetched(*seals: str) -> Exchange:
+    """A response without the request that asked for it."""
+    items = [{**reasoning(), "encrypted_content": seal, "id": f"rs_{seal}"} for seal in seals]
+    return Exchange(Api.RESPONSES, response=response(*items), status=200, operation="retrieve")
+
+
+def test_an_answer_that_is_fetched_again_is_no_second_turn() -> None:
+    """It is the turn it was recorded as: what it brought is told, and nothing is counted twice."""
+    tracker = Tracker(KEY)
+    first, second = (tracker.observe(_fetched("a" * 40, "b" * 40)) for _ in range(2))
+    assert len(tracker.ledger) == 1
+    assert [r.digest for r in first.received] == [r.digest for r in second.received]
+    assert first.conversation == second.conversation
+
+
+def test_an_answer_that_shares_seals_with_several_turns_is_one_of_its_own() -> None:
+    tracker = Tracker(KEY)
+    for seals in (("a" * 40,), ("b" * 40,), ("a" * 40, "b" * 40)):
+        tracker.observe(_fetched(*seals))
+    assert len(tracker.ledger) == 3
+
+
+def test_an_answer_without_seals_is_recorded_whenever_it_is_fetched() -> None:
+    tracker = Tracker(KEY)
+    for _ in range(2):
+        tracker.observe(_fetched())
+    assert len(tracker.ledger) == 0
+    unsealed = Exchange(Api.RESPONSES, response=response(call()), status=200)
+    for _ in range(2):
+        tracker.observe(unsealed)
+    assert len(tracker.ledger) == 2
+
+
+@pytest.mark.parametrize(("reference", "verdict"), [("conv_1", "allowed"), (None, "breaks")])
+def test_items_put_into_a_conversation_piece_by_piece_lose_nothing(
+    reference: str | None, verdict: str
+) -> None:
+    """The reasoning may have gone in by an earlier request; a request of all is judged as it is."""
+    tracker = Tracker(KEY)
+    came = response(reasoning(), call())
+    tracker.observe(Exchange(Api.RESPONSES, request={"input": "Go."}, response=came, status=200))
+    body = {"input": came["output"][1:], "conversation": reference}
+    report = tracker.observe(Exchange(Api.RESPONSES, request=body, operation="add_items"))
+    assert report.verdict is not None
+    assert report.verdict.value == verdict

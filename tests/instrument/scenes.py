@@ -10,6 +10,13 @@ from typing import Final
 
 from tests.instrument.scene_tools import Outcome, Scene
 from tests.instrument.scenes_anthropic import anthropic_async, anthropic_stream, anthropic_whole
+from tests.instrument.scenes_doors import (
+    CONNECTS,
+    anthropic_batches,
+    openai_held,
+    openai_socket,
+    openai_socket_async,
+)
 from tests.instrument.scenes_google import (
     INTERACTIONS,
     interactions,
@@ -42,6 +49,13 @@ SCENES: Final[dict[str, Scene]] = {
     "gemini-loop": loop,
     "gemini-loop-stream": loop_stream,
     "gemini-loop-async": loop_async,
+    "anthropic-batches": anthropic_batches,
+    "openai-held": openai_held,
+    **(
+        {"openai-socket": openai_socket, "openai-socket-async": openai_socket_async}
+        if CONNECTS
+        else {}
+    ),
     **(
         {"interactions": interactions, "interactions-async": interactions_async}
         if INTERACTIONS

@@ -37,7 +37,7 @@ class Conversations:
 
     def add(self, ident: str, items: list[Obj]) -> None:
         """Put items behind those that are there; those without an id get one."""
-        self._items[ident] += [{"id": self._mint.ident("item_"), **item} for item in items]
+        self._items[ident] += [{"id": self._mint.ident("item_"), **_spelled(x)} for x in items]
 
     def answer(self, request: Request) -> Reply | None:
         """Answer a request about conversations; None where there is no such thing."""
@@ -62,6 +62,17 @@ class Conversations:
         if "/items" not in request.path:
             return whole(_conversation(ident))
         return _listed(items if request.query.get("order") == "asc" else items[::-1])
+
+
+def _spelled(item: Obj) -> Obj:
+    """What may be said shortly is handed out in full."""
+    if item.get("type", "message") != "message":
+        return item
+    content = item.get("content")
+    if isinstance(content, str):
+        kind = "output_text" if item.get("role") == "assistant" else "input_text"
+        content = [{"type": kind, "text": content}]
+    return {**item, "type": "message", "status": "completed", "content": content}
 
 
 def _conversation(ident: str) -> Obj:

@@ -30,6 +30,7 @@ _REFUSED = 400
 def serve(handler: BaseHTTPRequestHandler, respond: Respond) -> None:
     """Take a connection over that asks for an upgrade, until it is closed."""
     from websockets.http11 import Request as Handshake
+    from websockets.protocol import State
     from websockets.server import ServerProtocol
 
     handler.close_connection = True
@@ -48,6 +49,8 @@ def serve(handler: BaseHTTPRequestHandler, respond: Respond) -> None:
         reply, sink = respond(request, handler.path)
         sink.begin(reply)
         for text in _texts(reply, (decode(message) or {}).get("stream_id")):
+            if protocol.state is not State.OPEN:
+                return  # the client is closing
             sink.sent(text + b"\n")
             protocol.send_text(text)
             _flush(handler, protocol)
@@ -63,6 +66,8 @@ def _messages(handler: BaseHTTPRequestHandler, protocol: ServerProtocol) -> Iter
     parts: list[bytes] = []
     while True:
         _flush(handler, protocol)
+        if protocol.close_expected():
+            return  # a server hangs up first
         data = handler.rfile.read1(_CHUNK)
         if not data:
             return
