@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import json
+import random
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -207,3 +210,82 @@ def test_normal_forms_are_those_that_differ() -> None:
 def test_the_alphabet_is_told(text: str, expected: bool) -> None:  # noqa: FBT001 - a table
     """Only characters of base64 and at most two paddings are in the alphabet."""
     assert d.base64_alphabet(text) is expected
+
+
+class Named(str):
+    """A text that is shown as something else."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "shown"
+
+
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    3,
+    -2.5,
+    4.0,
+    "a",
+    "1:a",
+    '"1:a',
+    "\ud83d",
+    "é\ud83d\ude00",
+    Named("named"),
+    b"bytes",
+    object(),
+    [],
+    {},
+    ["a", "b"],
+    ["ab"],
+    [["a"], "b"],
+    [None],
+    {"a": None, "cache_control": 1},
+    {"a": 1, "b": [2, {"c": "\ud83d\ude00"}]},
+    {"b": [2, {"c": "😀"}], "a": 1},
+    {1: "a", "b": 2},
+    {1: "a"},
+    {"1": "a"},
+    (1, 2),
+    OrderedDict(a=OrderedDict(b=[1])),
+)
+
+
+@pytest.mark.parametrize("one", VALUES)
+def test_values_that_are_spelled_alike_are_counted_alike_and_no_others(one: Any) -> None:
+    spelled = [d.spelled(one) == d.spelled(two) for two in VALUES]
+    assert spelled == [d.counted(one) == d.counted(two) for two in VALUES]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_counted_alike_is_spelled_alike_for_any_json(seed: int) -> None:
+    chance = random.Random(seed)
+    seen: dict[bytes, bytes] = {}
+    for _ in range(300):
+        value = _any(chance, 0)
+        assert d.spelled(value) == seen.setdefault(d.counted(value), d.spelled(value))
+
+
+def _any(chance: random.Random, depth: int) -> Any:
+    kind = chance.randrange(8 if depth < 4 else 6)
+    if kind == 6:
+        return [_any(chance, depth + 1) for _ in range(chance.randrange(3))]
+    if kind == 7:
+        keys = chance.sample(("a", "b", "é", "cache_control"), chance.randrange(3))
+        return {key: _any(chance, depth + 1) for key in keys}
+    return (None, True, chance.randrange(3), 1.5, "a" * chance.randrange(3), "é\ud83d")[kind]
+
+
+def test_a_value_without_end_is_counted_as_far_as_it_is_spelled() -> None:
+    deep: Any = "x"
+    for _ in range(70):
+        deep = [deep]
+    assert d.counted(deep) == d.counted([deep])
+
+
+@pytest.mark.parametrize("size", [16, 32, 64, 65, 200])
+def test_a_digest_is_the_hmac_of_its_domain_and_the_text(size: int) -> None:
+    key = bytes(range(256))[:size]
+    expected = hmac.digest(key, b"tsome text", "sha256")[:16]
+    assert expected == Digest(key).text("some text") == Digest(key).raw(b"t", b"some text")
