@@ -38,7 +38,8 @@ class Limit:
 
 NOT_COVERED: Final = (
     Limit(
-        "the Realtime API of OpenAI and the Live API of Gemini", "sessions with wires of their own"
+        "the Realtime API of OpenAI, the Live API and live interactions of Gemini",
+        "sessions with wires of their own",
     ),
     Limit("a WebSocket of the Responses API opened before we came", "it is shadowed when it opens"),
     Limit("batches of Gemini over files", "their lines go by a bucket or another client"),

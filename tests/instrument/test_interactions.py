@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 from google import genai
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from otel_sealed.instrument import finalizing, instrument, interactions, uninstrument
+from otel_sealed.instrument import dry, finalizing, instrument, interactions, uninstrument
 from otel_sealed.wire import Api
 
 if TYPE_CHECKING:
@@ -322,3 +324,19 @@ def test_what_became_of_a_thought_is_on_the_span(
     client.interactions.create(model=MODEL, input=[*ask, *back, *ask], store=False)
     verdicts = [(span.attributes or {}).get("otel_sealed.verdict") for span in spans.ended]
     assert verdicts == [None, "ok" if carried else "degrades"]
+
+
+def test_a_lost_client_is_in_the_handle_the_metric_the_log_and_the_dry_run(
+    monkeypatch: pytest.MonkeyPatch, tracker: Recorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told like any other seam that an imported SDK turned out not to have."""
+    uninstrument()
+    monkeypatch.setattr(interactions, "_there", lambda *_: False)
+    name = "google.genai._gaos.basesdk.BaseSDK.do_request"
+    reader = InMemoryMetricReader()
+    handle = instrument("google", meter_provider=MeterProvider([reader]), tracker=tracker)
+    assert name in handle.missing
+    assert any(name in record.getMessage() for record in caplog.records)
+    assert "MissingSeam" in str(reader.get_metrics_data())
+    uninstrument()
+    assert name in dry.attach("google").missing
