@@ -22,12 +22,15 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from otel_sealed.ledger import sqlite
 from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.model import Block, Head, Kind, Role, Shadow, State, Turn, Value
 
 RANDOM = random.Random(7)
 PROBES = 20_000
+FLUSH = 100
 
 
 def digest() -> bytes:
@@ -236,10 +239,48 @@ def bounded(seals: int) -> dict[str, object]:
     }
 
 
+def shared(seals: int) -> dict[str, object]:
+    """A SQLite ledger: what a call pays, what its writer pays, and what another process does."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        bounds = (seals, 2**40, 86_400.0)
+        ledger = sqlite.opened(path, *bounds)
+        talk, made = conversation(), []
+        paid, whole = Spent(), Spent()
+        for number in range(max(seals // 100, 200)):
+            made.append(turn(talk, number))
+            began, all_began = time.thread_time(), time.process_time()
+            talk.parent = ledger.record(made[-1]).number
+            paid.seconds += time.thread_time() - began
+            if number % FLUSH == 0:
+                ledger.flush(60.0)
+            whole.seconds += time.process_time() - all_began
+        paid.times = whole.times = len(made)
+        ledger.flush(60.0)
+        there = sqlite.opened(path, *bounds)
+        began = time.process_time()
+        found = [there.lookup(one.chain)[0] for one in made]
+        looked = Spent(time.process_time() - began, len(made))
+        began = time.process_time()
+        missing = [number for number in found if there.get(number) is None]
+        got = Spent(time.process_time() - began, len(made) - len(missing))
+        for one in (ledger, there):
+            one.close()
+        size = path.stat().st_size
+    seals = sum(len(block.seals()) for one in made for block in one.blocks)
+    return {
+        "shared: us a record in the call": paid.micros(),
+        "shared: us a record, the writer's included": whole.micros(),
+        "shared: us a lookup of another process": looked.micros(),
+        "shared: us a get of another process": got.micros(),
+        "shared: bytes of the file a seal": round(size / seals),
+    }
+
+
 def measure(seals: int) -> dict[str, object]:
     """Both, each in a process of its own: memory that was freed would hide what is taken."""
     found: dict[str, object] = {}
-    for phase in (unbounded, bounded):
+    for phase in (unbounded, bounded, shared):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             found |= pool.submit(phase, seals).result()
     return found

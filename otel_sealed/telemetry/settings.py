@@ -281,7 +281,8 @@ A Redis URL (`otel-sealed[redis]`) does the same for several machines. Reading t
 50 ms a round trip, and the key kept there is for everybody who may read that server.
 
 Bounds, in memory and in a file: `OTEL_SEALED_MAX_TURNS` turns and `OTEL_SEALED_LEDGER_MAX_MB`
-megabytes, whichever comes first; about 360 bytes a sealed value, less than 400. In memory the least
+megabytes, whichever comes first; a sealed value takes less than 400 bytes of memory, with its
+companions and the index, and about 500 of a file. In memory the least
 recently used turn goes first, in a file the oldest, and there also what is older than
 `OTEL_SEALED_LEDGER_MAX_DAYS`. In Redis turns and days are bounded, megabytes by the server's own
 `maxmemory`. What went counts into `otel_sealed.ledger.evictions`; it is `unknown`

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from otel_sealed.ledger import shared
 from otel_sealed.ledger.packed import unpack
-from otel_sealed.ledger.shared import MAX_WAITING, Clock, Health, SharedLedger
+from otel_sealed.ledger.shared import BATCH, MAX_WAITING, Clock, Health, SharedLedger, writer
 from otel_sealed.ledger.sqlite import SqliteStore, look, opened
 from tests.ledger.shared import digest, turn
 
@@ -219,7 +218,7 @@ def test_a_locked_file_never_waits_a_call(
 ) -> None:
     """Another process holds it for ever; what was recorded arrives when it lets go."""
     monkeypatch.setattr("otel_sealed.ledger.sqlite._WRITE_WAIT_S", 0.01)
-    monkeypatch.setattr(shared, "_REST_S", (0.01,))
+    monkeypatch.setattr(writer, "_REST_S", (0.01,))
     ledger = ledger_of(path, made)
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
@@ -316,6 +315,8 @@ def test_no_more_than_so_many_turns_wait(path: Path, made: list[SharedLedger]) -
         ledger.record(turn(str(number)))
     assert len(ledger._writer._turns) <= MAX_WAITING
     assert len(ledger) == MAX_WAITING + 500
+    waiting = len(ledger._writer._turns)
+    assert 500 - BATCH <= ledger.evicted <= MAX_WAITING + 500 - waiting
 
 
 def test_the_error_is_told_by_its_kind_alone(caplog: pytest.LogCaptureFixture) -> None:
