@@ -327,7 +327,8 @@ def told(harvest: Harvest, folder: Path, record: str) -> None:
     for number, text in enumerate(sorted(bodies)[::4]):
         command(harvest, f"triage error {number}", "triage", record, "--error", text)
         command(harvest, f"triage --json {number}", "triage", record, "--json", "--error", text)
-    harvest.outputs["triage index"] = (Path(record) / "triage.sqlite").read_bytes()
+    index = (Path(record) / "triage.sqlite").read_bytes()
+    harvest.outputs["triage index"] = index.decode("utf-8", "replace")
 
 
 def files(harvest: Harvest, folder: Path) -> None:
