@@ -39,6 +39,10 @@ _CHANGED: Final = frozenset(
 )
 
 
+_HOME: Final = frozenset(Fate) - {_F.FOREIGN}
+"""Fates of a seal at the vendor that issued it, whose rules are then the ones that hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """One way out. `rule` names the rule that allows it, by the chapter it stands in and its id."""
@@ -101,22 +105,13 @@ WAYS: Final = (
     # what loses a block
     Way(
         "leave the block that was never complete out of the history",
-        "thinking that never got its seal",
+        "reasoning that never got its seal",
         _only(_F.UNSEALED),
-        rule=("anthropic", "A21"),
     ),
     Way(
         "leave the seal of the other vendor behind",
         "reasoning that this vendor cannot read anyway",
         _only(_F.FOREIGN),
-        _THINKING,
-        rule=("openai", "O12"),
-    ),
-    Way(
-        "leave the seal of the other vendor behind",
-        "reasoning that this vendor cannot read anyway",
-        _only(_F.FOREIGN),
-        ("gemini.", "openai."),
     ),
     Way(
         "take the server's id off the item, and send it without its reasoning",
@@ -128,19 +123,22 @@ WAYS: Final = (
     Way(
         "leave out all thinking of finished turns, from the front on",
         "the reasoning of those turns",
-        artifacts=_THINKING,
+        _HOME,
+        _THINKING,
         rule=("anthropic", "A8"),
     ),
     Way(
         "answer the open tool calls, add a user message, and leave the thinking of that turn out",
         "the reasoning of the turn that was under way",
-        artifacts=_THINKING,
+        _HOME,
+        _THINKING,
         rule=("anthropic", "A8"),
     ),
     Way(
         "switch thinking off for the next request and leave all thinking out",
         "all reasoning so far, and that of the next answer",
-        artifacts=_THINKING,
+        _HOME,
+        _THINKING,
         rule=("anthropic", "A9"),
     ),
     Way(
