@@ -344,7 +344,10 @@ def files(harvest: Harvest, folder: Path) -> None:
         wrong.write_text(lines[0].replace('"status"', '"betas"'), "utf-8")
         paths += [str(path), str(broken), str(wrong)]
         if strange(provider):
-            paths += recordings(folder, number, provider)
+            own = recordings(folder, number, provider)
+            command(harvest, f"triage recordings {number}", "triage", *own)
+            command(harvest, f"triage recordings --json {number}", "triage", "--json", *own)
+            paths += own
     assert command(harvest, "verify", "verify", *paths) == 2
     assert command(harvest, "verify --json", "verify", "--json", *paths) == 2
     for number, exchange in enumerate(x for p in harvest.providers for x in p.exchanges):

@@ -208,7 +208,8 @@ def triage(  # noqa: PLR0913 - one option each
 ) -> None:
     """Say what a record tells of as incidents, or what a provider's error is about.
 
-    Reads OTLP JSON lines, Tempo, Jaeger, Loki, Grafana and ClickHouse, gzipped or not.
+    Reads OTLP JSON lines, Tempo, Jaeger, Loki, Grafana and ClickHouse, gzipped or not, and what
+    verify reads: transcripts, VCR cassettes, HAR and mitmproxy files.
 
     Exit status: 0 nothing found, 1 something, 2 unusable input.
     """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from otel_sealed.cli import OK, VIOLATED, complain
 from otel_sealed.cli import key as keys
+from otel_sealed.cli.replay import is_evidence, key_of, replayed
 from otel_sealed.cli.show import Ticker, console, json_line, plural, ticker
 from otel_sealed.cli.strips import drawn
 from otel_sealed.cli.tell import detail, flaw_line, incident_table, pasted_lines
@@ -125,15 +126,20 @@ def _key(paths: Sequence[str], folder: Path) -> bytes:
         found = keys.read(path if path.is_dir() else path.parent)
         if found:
             return found
-    return b""
+    own = [path for path in paths if is_evidence(path)]
+    return key_of(own) if own else b""
 
 
 def _fill(index: Index, paths: Sequence[str], asked: Asked) -> None:
     named = [path for path in paths if path != STDIN]
+    own = [path for path in named if is_evidence(path)]
+    named = [path for path in named if path not in own]
     if named:
         with ticker() as ticks:
             files = found_in(named)
             index.update(files, processes=_processes(asked), progress=_progress(ticks))
+    for path in own:
+        index.stream(path, replayed(path, _key(paths, _folder())))
     if STDIN in paths:
         index.stream("stdin", sys.stdin.buffer)
     if asked.tempo:

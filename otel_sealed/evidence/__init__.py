@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from otel_sealed import transcript
-from otel_sealed.contract import Exchange
+from otel_sealed.contract import Api, Exchange
 from otel_sealed.errors import SealedError
 from otel_sealed.evidence import flows, har, vcr
 from otel_sealed.evidence.records import Capture, Passed
@@ -27,6 +27,8 @@ __all__ = ["Passed", "Source", "reading"]
 
 _FLOWS: Final = re.compile(rb"\d{1,12}:\d{1,12}:")
 _JSON: Final = re.compile(rb'\{\s*"(?:log|interactions|http_interactions|version)"\s*:')
+_APIS: Final = "|".join(re.escape(api.value) for api in Api).encode()
+_TRANSCRIPT: Final = re.compile(rb'[{,]\s*"api"\s*:\s*"(?:' + _APIS + rb')"')
 _YAML: Final = re.compile(rb"^(?:http_)?interactions:", re.MULTILINE)
 _REMEDY: Final = "calls of models in a transcript, a VCR cassette, a HAR file or mitmproxy flows"
 
@@ -39,11 +41,14 @@ class Source:
         unit: What `Exchange.number` counts: `line` in a transcript, else `exchange`.
         exchanges: In the order of the file; reading them may raise `SealedError`.
         passed: What is no call of a model; complete once `exchanges` is exhausted.
+        times: When the exchanges yielded so far were made, by number, in ns since the epoch, as far
+            as the recorder says.
     """
 
     unit: str
     exchanges: Iterator[Exchange]
     passed: Passed = field(default_factory=Passed)
+    times: dict[int, int] = field(default_factory=dict)
 
 
 @contextmanager
@@ -59,13 +64,30 @@ def reading(path: str | Path) -> Iterator[Source]:
         if captures is None:
             yield Source("line", transcript.exchanges(file, name))
         else:
-            passed = Passed()
-            yield Source("exchange", _exchanges(captures, passed, name), passed)
+            passed, times = Passed(), dict[int, int]()
+            found = _exchanges(captures, passed, times, name)
+            yield Source("exchange", found, passed, times)
+
+
+def looks_like(path: str | Path) -> bool:
+    """Whether a file begins like evidence of any kind: a transcript shows by the keys of a line."""
+    name = str(path)
+    with transcript.opened(name) as file:
+        head = _head(file)
+    if _FLOWS.match(head) or _JSON.match(head):
+        return True
+    if not head.startswith(b"{"):
+        return _YAML.search(head) is not None
+    return _TRANSCRIPT.search(head.partition(b"\n")[0]) is not None
+
+
+def _head(file: BufferedReader) -> bytes:
+    return file.peek(transcript.HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
 
 
 def _captures(file: BufferedReader, name: str) -> Iterator[Capture | None] | None:
     """What the reader of the format finds, None for what is a transcript or nothing known."""
-    head = file.peek(transcript.HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+    head = _head(file)
     if _FLOWS.match(head):
         return flows.read(file, name)
     if _JSON.match(head):
@@ -84,7 +106,9 @@ def _of_json(file: BufferedReader, name: str) -> Iterator[Capture | None]:
         yield from vcr.read(document, name)
 
 
-def _exchanges(captures: Iterator[Capture | None], passed: Passed, name: str) -> Iterator[Exchange]:
+def _exchanges(
+    captures: Iterator[Capture | None], passed: Passed, times: dict[int, int], name: str
+) -> Iterator[Exchange]:
     # it reads the wire as the live wrap does, with what that needs; a transcript needs none of it
     from otel_sealed.evidence.capture import Reading
 
@@ -96,8 +120,10 @@ def _exchanges(captures: Iterator[Capture | None], passed: Passed, name: str) ->
             passed.broken += 1
         else:
             exchange = telling.exchange(capture, number)
-        if exchange is not None:
+        if capture is not None and exchange is not None:
             found = True
+            if capture.at:
+                times[number] = capture.at
             yield exchange
     if not found:
         raise SealedError(f"holds no call of a model{passed.line()}", where=name, remedy=_REMEDY)

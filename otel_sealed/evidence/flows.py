@@ -20,6 +20,7 @@ from otel_sealed.wire.parse import as_count, as_text
 
 _LENGTH: Final = re.compile(rb"(\d{1,12}):")
 _DEEPEST: Final = 32
+_LATEST: Final = 1 << 32
 _END: Final = object()
 
 
@@ -131,7 +132,14 @@ def _capture(flow: Mapping[str, Any]) -> Capture | None:
         answered=_headers(response.get("headers")),
         response=response.get("content"),
         complete=not flow.get("error"),
+        at=_moment(request.get("timestamp_start")),
     )
+
+
+def _moment(seconds: Any) -> int:
+    """Nanoseconds of a time in seconds, 0 for what is none that triage could show."""
+    known = isinstance(seconds, (int, float)) and 0 < seconds < _LATEST
+    return int(seconds * 1e6) * 1000 if known else 0
 
 
 def _url(request: Mapping[str, Any]) -> str:

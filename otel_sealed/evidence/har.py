@@ -11,6 +11,7 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from io import BufferedReader
 from typing import Any, Final
 
@@ -73,7 +74,15 @@ def _capture(entry: Mapping[str, Any]) -> Capture | None:
         answered=_headers(response.get("headers")),
         response=_body(response.get("content")),
         complete=not (entry.get("_error") or response.get("_error")),
+        at=_moment(entry.get("startedDateTime")),
     )
+
+
+def _moment(text: Any) -> int:
+    try:
+        return int(datetime.fromisoformat(as_text(text)).timestamp() * 1e6) * 1000
+    except (ValueError, OverflowError, OSError):
+        return 0
 
 
 def _answered(response: Mapping[str, Any]) -> bool:

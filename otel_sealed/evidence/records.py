@@ -21,6 +21,7 @@ class Capture:
         headers: Of the request, names in lower case.
         answered: Headers of the response, names in lower case.
         complete: False where the recorder says that the connection broke off.
+        at: When it was made, in ns since the epoch; 0 where the recorder does not say.
     """
 
     method: str
@@ -31,6 +32,7 @@ class Capture:
     answered: Mapping[str, str] = field(default_factory=dict, repr=False)
     response: Any = field(default=None, repr=False)
     complete: bool = True
+    at: int = 0
 
 
 @dataclass(slots=True)
