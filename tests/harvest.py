@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
@@ -391,7 +392,9 @@ def recordings(folder: Path, number: int, provider: StrictProvider) -> list[str]
     """The same calls as a HAR and as a cassette; the second one in part, and broken."""
     entries, interactions = [], []
     for exchange in provider.exchanges:
-        url = f"https://{WORDS['ident']}.example{exchange.path}"
+        # a host is told; who asks it, and for what, is not
+        user, query = quote(WORDS["ident"]), quote(WORDS["value"])
+        url = f"https://{user}:{query}@llm.example{exchange.path.partition('?')[0]}?{query}"
         asked, answered = exchange.request_body.decode(), exchange.response_body.decode()
         headers = [{"name": WORDS["key"], "value": WORDS["value"]}]
         request = {"method": "POST", "url": url, "headers": headers, "postData": {"text": asked}}

@@ -125,7 +125,7 @@ def _peel(text: str) -> Iterator[tuple[str, str]]:
     if "\\" in text:
         yield "escaped", _surrogates_joined(_ESCAPE.sub(_unescaped, text))
     if "%" in text:
-        yield "percent", unquote_to_bytes(text).decode("latin-1")
+        yield "percent", unquote_to_bytes(text.encode("utf-8", "surrogatepass")).decode("latin-1")
     if "&" in text:
         yield "html", html.unescape(text)
     if "-" in text or "_" in text:
