@@ -33,9 +33,13 @@ def _text(builder: Any) -> str:
     return json.dumps(made, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-_FROM_GRAFANA: Final = frozenset({"id", "version", "placement", "auto", "auto_count", "auto_min"})
+_FROM_GRAFANA: Final = frozenset({"id", "version", "auto", "auto_count", "auto_min"})
 """Ids and versions Grafana gives itself: one of ours would be somebody else's dashboard. The others
 are defaults of the SDK that only newer versions, or other kinds of variables, know."""
+
+
+_IN_A_MENU: Final = "inControlsMenu"
+"""Where the newest Grafana would hide links and annotations."""
 
 
 def _plain(value: Any, parent: str = "") -> Any:
@@ -45,7 +49,8 @@ def _plain(value: Any, parent: str = "") -> Any:
             key: _plain(inner, key)
             for key, inner in value.items()
             # what a transformation, an override or a matcher is called is an `id` as well
-            if key not in _FROM_GRAFANA or (key == "id" and isinstance(inner, str))
+            if inner != _IN_A_MENU
+            and (key not in _FROM_GRAFANA or (key == "id" and isinstance(inner, str)))
         }
     if isinstance(value, list):
         items = [_plain(inner, parent) for inner in value]

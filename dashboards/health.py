@@ -8,7 +8,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards import parts
 from dashboards.parts import GREEN, ORANGE, RED, YELLOW, Look, chart, number, rows, series
-from dashboards.queries import RANGE, events, label, or_zero, quantile, rate, select, share
+from dashboards.queries import RANGE, events, label, or_zero, quantile, rate, select, share, some
 from otel_sealed import vocab
 
 HIT: Final = (vocab.LOOKUP_RESULT, "=", "hit")
@@ -58,7 +58,7 @@ def _numbers() -> list[parts.Built]:
             "Methods of the SDKs that were not found where they should be: calls through them are "
             "not observed. An SDK was updated; update otel_sealed.",
             f"sum({select(vocab.SEAMS, GONE)})",
-            "short",
+            "locale",
             ((None, GREEN), (1, RED)),
             decimals=0,
         ),
@@ -67,7 +67,7 @@ def _numbers() -> list[parts.Built]:
             "Faults of otel_sealed itself in the time range. They were swallowed: no call was "
             "hurt, but it may not have been judged.",
             f"round({or_zero(events(select(vocab.INTERNAL_ERRORS), window=RANGE))})",
-            "short",
+            "locale",
             ((None, GREEN), (1, ORANGE)),
             decimals=0,
         ),
@@ -75,7 +75,7 @@ def _numbers() -> list[parts.Built]:
             "Leaks",
             "Sealed values found in the telemetry of other instrumentations in the time range.",
             f"round({events(select(vocab.LEAKS), window=RANGE)})",
-            "short",
+            "locale",
             ((None, GREEN), (1, RED)),
             decimals=0,
         ),
@@ -108,7 +108,7 @@ def _state() -> list[parts.Built]:
             "kill file is there.",
             [series(f"sum by ({state}) ({select(vocab.PROCESS_STATE)})", f"{{{{{state}}}}}")],
             "short",
-            Look(stacked=True, decimals=0, words=vocab.STATES),
+            Look(decimals=0, words=vocab.STATES),
         ),
         chart(
             "Calls observed, by provider",
@@ -157,12 +157,8 @@ def _ledger() -> list[parts.Built]:
         ),
         chart(
             "Turns remembered",
-            "By service: all its processes together, and the fullest one, which is bounded by "
-            "OTEL_SEALED_MAX_TURNS.",
-            [
-                series(f"sum by (job) ({select(vocab.ENTRIES)})", "{{job}}"),
-                series(f"max by (job) ({select(vocab.ENTRIES)})", "{{job}}, fullest process"),
-            ],
+            "By the fullest process of each service. It is bounded by OTEL_SEALED_MAX_TURNS.",
+            [series(f"max by (job) ({select(vocab.ENTRIES)})", "{{job}}")],
             "short",
             Look(width=8, decimals=0),
         ),
@@ -218,6 +214,7 @@ def _faults() -> list[parts.Built]:
                 series(events(faults, vocab.PLACE), f"{{{{{place}}}}}"),
             ],
             "short",
+            Look(decimals=0),
         ),
         chart(
             "Leaks by place",
@@ -225,14 +222,14 @@ def _faults() -> list[parts.Built]:
             "interval. RedactingSpanExporter keeps them from leaving the process.",
             [series(events(select(vocab.LEAKS), vocab.PLACE), f"{{{{{place}}}}}")],
             "short",
+            Look(decimals=0),
         ),
         rows(
             "Internal errors by class",
-            "By service, part and class of the exception, in the time range. A row of zero says "
-            "that somebody reports and nothing went wrong.",
-            {"Errors": or_zero(events(faults, "job", vocab.PLACE, vocab.ERROR_TYPE, window=RANGE))},
+            "By service, part and class of the exception, in the time range.",
+            {"Errors": some(events(faults, "job", vocab.PLACE, vocab.ERROR_TYPE, window=RANGE))},
             {"job": "Service", place: "Place", error: "Error"},
-            {"Errors": "short"},
+            {"Errors": "locale"},
             sort="Errors",
             size=(24, 7),
         ),

@@ -8,10 +8,22 @@ from grafana_foundation_sdk.builders import dashboard as build
 
 from dashboards import parts
 from dashboards.overview import BROKEN_STEPS, NONE_STEPS, REFUSED_STEPS, REJECTED, VIOLATES
-from dashboards.parts import COUNTS, GREEN, GREY, RED, Look, chart, number, ranking, rows, series
-from dashboards.queries import RANGE, events, label, or_zero, rate, select, share
+from dashboards.parts import GREEN, GREY, KINDS, RED, Look, chart, number, ranking, rows, series
+from dashboards.queries import (
+    RANGE,
+    events,
+    label,
+    or_zero,
+    rate,
+    refused_by_host,
+    select,
+    share,
+    some,
+)
 from otel_sealed import vocab
 
+POINTS: Final = 60
+"""How finely a first time is looked for: each point is a query over the whole window."""
 KIND: Final = (
     "job",
     vocab.PROVIDER,
@@ -49,7 +61,7 @@ def built() -> build.Dashboard:
 
 def first_seen(selector: str, *by: str) -> str:
     """When the first event of the time range was, in milliseconds, to a sixtieth of the range."""
-    seen = f"timestamp({events(selector, *by, window='$__interval')} > 0)"
+    seen = f"timestamp({some(events(selector, *by))})"
     return f"min_over_time({seen}[$__range:$__interval]) * 1000"
 
 
@@ -65,12 +77,14 @@ def _numbers() -> list[parts.Built]:
             f"min({first_seen(violations)})",
             "dateTimeFromNow",
             ((None, GREY),),
-        ),
+        )
+        .no_value("none, or no data")
+        .max_data_points(POINTS),
         number(
             "Violations",
             "Findings in the time range that degrade or break, known losses apart.",
             f"round({events(violations, window=RANGE)})",
-            "short",
+            "locale",
             NONE_STEPS,
             decimals=0,
         ),
@@ -78,7 +92,7 @@ def _numbers() -> list[parts.Built]:
             "Refused calls",
             "Calls in the time range that the provider refused over sealed state.",
             f"round({or_zero(events(refused, window=RANGE))})",
-            "short",
+            "locale",
             BROKEN_STEPS,
             decimals=0,
         ),
@@ -97,7 +111,7 @@ def _numbers() -> list[parts.Built]:
             "Services hit",
             "Jobs with a finding that degrades or breaks in the time range.",
             or_zero(f"count({of_services} > 0)"),
-            "short",
+            "locale",
             NONE_STEPS,
             decimals=0,
         ),
@@ -105,7 +119,7 @@ def _numbers() -> list[parts.Built]:
             "Models hit",
             "Models with a finding that degrades or breaks in the time range.",
             or_zero(f"count({of_models} > 0)"),
-            "short",
+            "locale",
             NONE_STEPS,
             decimals=0,
         ),
@@ -117,22 +131,22 @@ def _course() -> list[parts.Built]:
         chart(
             "Violations by service",
             "Findings in each interval that degrade or break, by the job that reports them.",
-            [series(events(select(vocab.VIOLATIONS), "job"), "{{job}}", exemplars=True)],
+            [series(some(events(select(vocab.VIOLATIONS), "job")), "{{job}}", exemplars=True)],
             "short",
-            COUNTS,
+            KINDS,
         ),
         chart(
             "Refusals by class",
             "Requests the provider refused over sealed state, in each interval, by what it said.",
             [
                 series(
-                    events(select(vocab.REJECTIONS), vocab.REJECTION_CLASS),
+                    some(events(select(vocab.REJECTIONS), vocab.REJECTION_CLASS)),
                     f"{{{{{label(vocab.REJECTION_CLASS)}}}}}",
                     exemplars=True,
                 )
             ],
             "short",
-            COUNTS,
+            KINDS,
         ),
         chart(
             "Came back, by model",
@@ -153,15 +167,7 @@ def _course() -> list[parts.Built]:
         chart(
             "Refused share, by host",
             "Calls refused over all calls, by the host they were sent to.",
-            [
-                series(
-                    share(
-                        rate(select(vocab.OUTCOMES, REJECTED), vocab.SERVER_ADDRESS),
-                        rate(select(vocab.OUTCOMES), vocab.SERVER_ADDRESS),
-                    ),
-                    f"{{{{{label(vocab.SERVER_ADDRESS)}}}}}",
-                )
-            ],
+            [series(refused_by_host(), f"{{{{{label(vocab.SERVER_ADDRESS)}}}}}")],
             "percentunit",
             Look(steps=REFUSED_STEPS),
         ),
@@ -186,7 +192,7 @@ def _what() -> list[parts.Built]:
             label(vocab.FATE): "Fate",
             label(vocab.VERDICT): "Verdict",
         },
-        {"Findings": "short", "First seen": "dateTimeAsIso"},
+        {"Findings": "locale", "First seen": "dateTimeAsIso"},
         sort="Findings",
         size=(24, 10),
         links={
@@ -199,14 +205,14 @@ def _what() -> list[parts.Built]:
     )
     causes = select(vocab.CAUSES)
     return [
-        lost,
+        lost.max_data_points(POINTS),
         ranking(
             "How: causes",
             "Findings by how the value changed, found from lengths and keyed windows. `none` is "
             "where a value is gone rather than changed.",
             f"{events(causes, vocab.CAUSE, window=RANGE)} > 0",
             f"{{{{{label(vocab.CAUSE)}}}}}",
-            "short",
+            "locale",
         ),
         ranking(
             "Where: loci",
@@ -214,7 +220,7 @@ def _what() -> list[parts.Built]:
             "here, refused there), or at the source (never received whole).",
             f"{events(causes, vocab.LOCUS, window=RANGE)} > 0",
             f"{{{{{label(vocab.LOCUS)}}}}}",
-            "short",
+            "locale",
         ),
         ranking(
             "Which rules",
@@ -222,7 +228,7 @@ def _what() -> list[parts.Built]:
             "comes from.",
             f"{events(causes, vocab.RULE, window=RANGE)} > 0",
             f"{{{{{label(vocab.RULE)}}}}}",
-            "short",
+            "locale",
         ),
     ]
 

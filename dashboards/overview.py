@@ -9,8 +9,8 @@ from grafana_foundation_sdk.builders import dashboard as build
 from dashboards import parts
 from dashboards.parts import (
     BLUE,
-    COUNTS,
     GREEN,
+    KINDS,
     ORANGE,
     RED,
     YELLOW,
@@ -20,7 +20,17 @@ from dashboards.parts import (
     rows,
     series,
 )
-from dashboards.queries import RANGE, events, label, or_zero, rate, select, share
+from dashboards.queries import (
+    RANGE,
+    events,
+    label,
+    or_zero,
+    rate,
+    refused_by_host,
+    select,
+    share,
+    some,
+)
 from otel_sealed import vocab
 
 BREAKS: Final = (vocab.VERDICT, "=", "breaks")
@@ -80,7 +90,7 @@ def _numbers() -> list[parts.Built]:
             "Break",
             "Findings in the time range that the provider refuses. Known losses are not in it.",
             f"round({events(select(vocab.VIOLATIONS, BREAKS), window=RANGE)})",
-            "short",
+            "locale",
             BROKEN_STEPS,
             decimals=0,
         ),
@@ -89,7 +99,7 @@ def _numbers() -> list[parts.Built]:
             "Findings in the time range after which the provider answers 200 and the model goes on "
             "without its reasoning. Known losses are not in it.",
             f"round({events(select(vocab.VIOLATIONS, DEGRADES), window=RANGE)})",
-            "short",
+            "locale",
             NONE_STEPS,
             decimals=0,
         ),
@@ -108,7 +118,7 @@ def _numbers() -> list[parts.Built]:
             "Known losses",
             "Violations on the owner's list of known losses (OTEL_SEALED_KNOWN), counted apart.",
             f"round({events(select(vocab.KNOWN_VIOLATIONS), window=RANGE)})",
-            "short",
+            "locale",
             ((None, BLUE),),
             decimals=0,
         ),
@@ -139,7 +149,7 @@ def _violations() -> list[parts.Built]:
                 series(events(select(vocab.KNOWN_VIOLATIONS)), "known"),
             ],
             "short",
-            Look(bars=True, stacked=True, words=("degrades", "breaks")),
+            Look(bars=True, stacked=True, decimals=0, words=("degrades", "breaks")),
         ),
         chart(
             "Came back, by provider",
@@ -159,21 +169,21 @@ def _violations() -> list[parts.Built]:
         chart(
             "What happened to what was lost",
             "Findings that degrade or break in each interval by fate, known losses included.",
-            [series(events(select(vocab.CHECKS, VIOLATES), vocab.FATE), f"{{{{{fate}}}}}")],
+            [series(some(events(select(vocab.CHECKS, VIOLATES), vocab.FATE)), f"{{{{{fate}}}}}")],
             "short",
-            COUNTS,
+            KINDS,
         ),
         chart(
             "Which artifacts",
             "Findings that degrade or break in each interval by artifact, known losses included.",
             [
                 series(
-                    events(select(vocab.CHECKS, VIOLATES), vocab.ARTIFACT),
+                    some(events(select(vocab.CHECKS, VIOLATES), vocab.ARTIFACT)),
                     f"{{{{{label(vocab.ARTIFACT)}}}}}",
                 )
             ],
             "short",
-            COUNTS,
+            KINDS,
         ),
     ]
 
@@ -192,7 +202,7 @@ def _where() -> list[parts.Built]:
             label(vocab.FATE): "Fate",
             label(vocab.VERDICT): "Verdict",
         },
-        {"Findings": "short"},
+        {"Findings": "locale"},
         sort="Findings",
         size=(16, 8),
         links={
@@ -203,10 +213,6 @@ def _where() -> list[parts.Built]:
             )
         },
     )
-    refused = share(
-        rate(select(vocab.OUTCOMES, REJECTED), vocab.SERVER_ADDRESS),
-        rate(select(vocab.OUTCOMES), vocab.SERVER_ADDRESS),
-    )
     return [
         lost,
         parts.ranking(
@@ -214,13 +220,13 @@ def _where() -> list[parts.Built]:
             "Findings in the time range that degrade or break, by the job that reports them.",
             f"{events(select(vocab.VIOLATIONS), 'job', window=RANGE)} > 0",
             "{{job}}",
-            "short",
+            "locale",
         ),
         chart(
             "Refused share, by host",
             "Calls refused over all calls, by the host they were sent to. One host alone is "
             "routing; all hosts of a provider are the provider or ourselves.",
-            [series(refused, f"{{{{{label(vocab.SERVER_ADDRESS)}}}}}")],
+            [series(refused_by_host(), f"{{{{{label(vocab.SERVER_ADDRESS)}}}}}")],
             "percentunit",
             Look(steps=REFUSED_STEPS),
         ),
@@ -229,12 +235,12 @@ def _where() -> list[parts.Built]:
             "Findings that degrade or break in each interval by the model asked for.",
             [
                 series(
-                    events(select(vocab.CHECKS, VIOLATES), vocab.REQUEST_MODEL),
+                    some(events(select(vocab.CHECKS, VIOLATES), vocab.REQUEST_MODEL)),
                     f"{{{{{label(vocab.REQUEST_MODEL)}}}}}",
                 )
             ],
             "short",
-            COUNTS,
+            KINDS,
         ),
     ]
 
@@ -250,12 +256,12 @@ def _provider() -> list[parts.Built]:
             "Requests the provider refused over sealed state, in each interval, by what it said.",
             [
                 series(
-                    events(select(vocab.REJECTIONS), vocab.REJECTION_CLASS),
+                    some(events(select(vocab.REJECTIONS), vocab.REJECTION_CLASS)),
                     f"{{{{{label(vocab.REJECTION_CLASS)}}}}}",
                 )
             ],
             "short",
-            COUNTS,
+            KINDS,
         ),
         rows(
             "Our verdict beside the provider's",
@@ -263,7 +269,7 @@ def _provider() -> list[parts.Built]:
             "evidence; our verdict stays what the contract says.",
             {"Calls": f"{events(select(vocab.OUTCOMES), *both, window=RANGE)} > 0"},
             {label(vocab.VERDICT): "Verdict", label(vocab.PROVIDER_VERDICT): "Provider says"},
-            {"Calls": "short"},
+            {"Calls": "locale"},
             sort="Calls",
             size=(12, 8),
         ),
@@ -278,7 +284,7 @@ def _provider() -> list[parts.Built]:
                 series(or_zero(wrong), "breaks here, accepted there"),
             ],
             "short",
-            Look(width=24, height=7),
+            Look(width=24, height=7, decimals=0),
         ),
     ]
 
@@ -293,7 +299,7 @@ def _carry() -> list[parts.Built]:
             "what the server holds, or none.",
             [series(rate(select(vocab.OUTCOMES), vocab.CARRY), f"{{{{{carry}}}}}")],
             "reqps",
-            Look(stacked=True, words=("replayed", "by_reference", "none")),
+            Look(words=("replayed", "by_reference", "none")),
         ),
         chart(
             "Unknown share",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -24,7 +24,7 @@ from grafana_foundation_sdk.models import common, dashboard
 from grafana_foundation_sdk.models import prometheus as prometheus_model
 from grafana_foundation_sdk.models import tempo as tempo_model
 
-from dashboards.queries import JOB, label, name, select
+from dashboards.queries import JOB, RATE, label, name, select
 from otel_sealed import vocab
 
 TAG: Final = "otel-sealed"
@@ -57,6 +57,8 @@ COLOURS: Final = {
     "by_reference": "blue",
 }
 """One colour for one word on every panel. Red and orange are kept for what is a violation."""
+_WIDTHS: Final = {"Provider": 110, "Model": 150, "Artifact": 310, "Fate": 140, "Verdict": 100}
+"""Pixels of columns of words: a table that is wider than its panel hides its numbers."""
 Steps = Sequence[tuple[float | None, str]]
 Target = prometheus.Dataquery
 Link = dict[str, str]
@@ -247,6 +249,7 @@ class Look:
     Attributes:
         steps: Colours by value; bounds beyond the first step are drawn as lines.
         words: Words whose series have the colour of the word.
+        empty: What is said where there is nothing to draw.
     """
 
     width: int = 12
@@ -258,11 +261,16 @@ class Look:
     decimals: int | None = None
     steps: Steps = ((None, GREEN),)
     words: tuple[str, ...] = ()
+    empty: str = "no data"
 
 
 LINES: Final = Look()
-COUNTS: Final = Look(bars=True, stacked=True)
+COUNTS: Final = Look(bars=True, stacked=True, decimals=0)
 """What happened in each interval."""
+KINDS: Final = replace(COUNTS, empty="none, or no data")
+"""The same, of kinds of which most never happen."""
+_AT_LEAST: Final = {"short": 1, "ops": 1, "reqps": 1, "percentunit": 0.01}
+"""What the axis of a unit reaches at least."""
 
 
 def chart(
@@ -271,7 +279,7 @@ def chart(
     """Series over time."""
     made = _drawn(timeseries.Panel(), look)
     made = made.title(title).description(description).datasource(METRICS).unit(unit)
-    made = made.thresholds(thresholds(look.steps)).no_value("no data")
+    made = made.thresholds(thresholds(look.steps)).no_value(look.empty)
     made = made.color_scheme(build.FieldColor().mode(dashboard.FieldColorModeId.PALETTE_CLASSIC))
     made = made.legend(
         common_builders.VizLegendOptions()
@@ -284,10 +292,14 @@ def chart(
         .mode(common.TooltipDisplayMode.MULTI)
         .sort(common.SortOrder.DESCENDING)
     )
+    if unit in _AT_LEAST and look.most is None:
+        # all zeros would be drawn on a scale of a hundred
+        made = made.axis_soft_max(_AT_LEAST[unit])
     for word in look.words:
         made = made.override_by_regexp(*_colour_of(word))
     for target in targets:
-        made = made.with_target(target)
+        # one bar a window: with smaller steps windows overlap, and an event stands in several bars
+        made = made.with_target(target.interval(RATE) if look.bars else target)
     return made
 
 
@@ -296,7 +308,8 @@ def _drawn(made: Built, look: Look) -> Built:
     style = common.GraphThresholdsStyleMode.DASHED if lined else common.GraphThresholdsStyleMode.OFF
     made = made.height(look.height).span(look.width)
     made = made.draw_style(common.GraphDrawStyle.BARS if look.bars else common.GraphDrawStyle.LINE)
-    made = made.line_width(1 if look.bars else 2).fill_opacity(60 if look.bars else 10)
+    filled = 60 if look.bars else 25 if look.stacked else 0
+    made = made.line_width(1 if look.bars else 2).fill_opacity(filled)
     made = made.show_points(common.VisibilityMode.AUTO)
     made = made.thresholds_style(common_builders.GraphThresholdsStyleConfig().mode(style))
     if look.stacked:
@@ -306,6 +319,9 @@ def _drawn(made: Built, look: Look) -> Built:
         made = made.min(look.least)
     if look.most is not None:
         made = made.max(look.most)
+    if look.least is None:
+        # a share that is whole is drawn at the top, and a loss of one in a hundred is seen
+        made = made.axis_soft_min(0.9)
     return made if look.decimals is None else made.decimals(look.decimals)
 
 
@@ -326,7 +342,7 @@ def ranking(
         .display_mode(common.BarGaugeDisplayMode.BASIC)
         .orientation(common.VizOrientation.HORIZONTAL)
         .reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]))
-        .no_value("no data")
+        .no_value("none, or no data")
         .height(8)
         .span(width)
         .with_target(instant(query, legend))
@@ -370,7 +386,7 @@ def rows(
         .thresholds(thresholds(((None, GREY),)))
         .filterable(True)
         .sort_by([common_builders.TableSortByFieldState().display_name(sort).desc(True)])
-        .no_value("none")
+        .no_value("no rows")
         .span(size[0])
         .height(size[1])
         .transformations(
@@ -390,7 +406,12 @@ def rows(
     for column, unit in units.items():
         value = dashboard.DynamicConfigValue(id_val="unit", value=unit)
         plain = dashboard.DynamicConfigValue(id_val="decimals", value=0)
-        made = made.override_by_name(column, [value, plain] if unit == "short" else [value])
+        made = made.override_by_name(column, [value, plain] if unit == "locale" else [value])
+    # with few columns there is room enough
+    for column in columns.values() if "Artifact" in columns.values() else ():
+        if column in _WIDTHS:
+            width = dashboard.DynamicConfigValue(id_val="custom.width", value=_WIDTHS[column])
+            made = made.override_by_name(column, [width])
     for column in ("Verdict", "Provider says"):
         if column in columns.values():
             made = made.override_by_name(column, _coloured())

@@ -13,7 +13,18 @@ from typing import Final
 from dashboards.alerts.promql import label, name
 from otel_sealed import vocab
 
-__all__ = ["events", "label", "name", "or_zero", "quantile", "rate", "select", "share"]
+__all__ = [
+    "events",
+    "label",
+    "name",
+    "or_zero",
+    "quantile",
+    "rate",
+    "refused_by_host",
+    "select",
+    "share",
+    "some",
+]
 
 JOB: Final = "job"
 RATE: Final = "$__rate_interval"
@@ -61,17 +72,35 @@ def rate(selector: str, *by: str) -> str:
 def events(selector: str, *by: str, window: str = RATE) -> str:
     """How many in a window, also those that a series is born with.
 
-    `increase()` compares samples and does not see a birth; the first event of its kind in a process
-    is one. What a new series came to is what happened since its process started.
+    `increase()` compares the samples within a window: it does not see the one before, so that of
+    four scrapes it makes 4/3 of what happened, and it does not see a birth; the first event of its
+    kind in a process is one. Over a short window the difference to the sample before is exact. Over
+    the whole range it is `increase()`, whose error is small there, and which minds restarts.
     """
     came_to = f"max_over_time({selector}[{window}])"
     new = f"{came_to} unless max_over_time({selector}[{BORN}] offset {window})"
-    return _sum(f"({new}) or increase({selector}[{window}])", by)
+    grown = f"clamp_min({came_to} - {selector} offset {window}, 0)"
+    if window == RANGE:
+        grown = f"increase({selector}[{window}])"
+    return _sum(f"({new}) or {grown}", by)
+
+
+def some(expression: str) -> str:
+    """Only what is more than nothing, so that a legend names what there is."""
+    return f"{expression} > 0"
 
 
 def share(part: str, whole: str) -> str:
     """A ratio; nothing where there was nothing."""
     return f"({part}) / ({whole} > 0)"
+
+
+def refused_by_host() -> str:
+    """Calls refused over all calls, by host; zero where none was."""
+    rejected = select(vocab.OUTCOMES, (vocab.PROVIDER_VERDICT, "=", "rejected"))
+    refused = rate(rejected, vocab.SERVER_ADDRESS)
+    calls = rate(select(vocab.OUTCOMES), vocab.SERVER_ADDRESS)
+    return share(f"{refused} or 0 * {calls}", calls)
 
 
 def or_zero(expression: str) -> str:

@@ -21,13 +21,13 @@ _EVERY: Final = 5
 
 
 @contextmanager
-def service(*arguments: str, faulty: bool = False) -> Iterator[str]:
+def service(*arguments: str, faulty: bool = False, port: int = 0) -> Iterator[str]:
     """Traffic until the block ends; the `host:port` to scrape."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", FAULTY))}
     if faulty:
         environment |= {FAULTY: "1", "OTEL_SEALED_ERRORS_PER_MINUTE": "8"}
         environment["OTEL_SEALED_REST_SECONDS"] = "5"
-    command = [sys.executable, str(Path(__file__).resolve()), "--traffic", "--scrape", "0"]
+    command = [sys.executable, str(Path(__file__).resolve()), "--traffic", "--scrape", str(port)]
     with subprocess.Popen(
         [*command, *arguments],
         stdout=subprocess.PIPE,

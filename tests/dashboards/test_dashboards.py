@@ -44,6 +44,7 @@ UNITS = {
     "bytes",
     "dateTimeAsIso",
     "dateTimeFromNow",
+    "locale",
     "ms",
     "ops",
     "percentunit",
@@ -202,6 +203,23 @@ def test_windows_are_grafanas_own(query: Query) -> None:
             assert window in {"$__rate_interval", "$__range", "$__interval"}
         if window == "$__range":
             assert query.instant, "over the whole range there is one value"
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_legends_stand_below(panel: dict[str, Any]) -> None:
+    if panel["type"] == "timeseries":
+        assert panel["options"]["legend"]["placement"] == "bottom"
+        assert panel["options"]["legend"]["showLegend"] is True
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_bars_are_as_wide_as_their_window(panel: dict[str, Any]) -> None:
+    """With smaller steps the windows overlap, and one event stands in several bars."""
+    custom = panel["fieldConfig"]["defaults"].get("custom", {})
+    if custom.get("drawStyle") == "bars":
+        for target in panel["targets"]:
+            if target["datasource"]["type"] == "prometheus":
+                assert target["interval"] == "$__rate_interval"
 
 
 @pytest.mark.parametrize("name", NAMES)
