@@ -30,7 +30,7 @@ def _lines(problem: Problem) -> Iterator[str]:
         yield f"- Rule {lead.rule}: {incident.says}{disputed}"
         yield f"- Source of the rule: {incident.source}"
     who, why = owner(incident)
-    yield f"- Where it changed: {who}. {why}"
+    yield f"- Where it happened: {who}. {why}"
     yield f"- Came in: {_place(lead.came_position, lead.came_size)}"
     yield f"- Went back: {_place(lead.returned, lead.returned_size)}"
     if how := lead.diagnosis or lead.cause.replace("_", " "):

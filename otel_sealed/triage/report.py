@@ -152,11 +152,12 @@ def report(
     return Report(tuple(problems), tuple(scored), calls=calls, broken=broken, hidden=hidden)
 
 
-def _weight(group: Sequence[Incident]) -> tuple[int, bool, int, str]:
-    """The worst verdict first, then what grows, then the most calls."""
+def _weight(group: Sequence[Incident]) -> tuple[int, bool, int, int, str]:
+    """The worst verdict first, then what grows, then the most calls, then the newest."""
     worst = max(_RANK.get(incident.lead.verdict, 0) for incident in group)
     growing = any(incident.growing for incident in group)
-    return -worst, not growing, -sum(i.affected for i in group), group[0].id
+    newest = max(incident.last_bad.at for incident in group)
+    return -worst, not growing, -sum(i.affected for i in group), -newest, group[0].id
 
 
 def _scored(key: str, calls: Sequence[Call]) -> Conversation:

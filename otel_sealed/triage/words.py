@@ -69,13 +69,13 @@ def owner(incident: Incident) -> tuple[str, str]:
         case Locus.SOURCE:
             return "Provider or connection", f"It never came whole.{sure}"
         case Locus.PROCESS if about.framework:
-            why = "It changed between the SDK's response and the next request"
+            why = "It happened between the SDK's response and the next request"
             return f"Framework or application ({about.framework})", f"{why}.{sure}"
         case Locus.PROCESS:
-            why = "It changed between the SDK's response and the next request"
+            why = "It happened between the SDK's response and the next request"
             return "Application or framework", f"{why}; no framework is on record.{sure}"
         case _:
-            return "Not known", "The record does not say where it changed."
+            return "Not known", "The record does not say where it happened."
 
 
 def _own_host(host: str) -> bool:

@@ -170,7 +170,7 @@ def test_a_bug_report_has_what_a_maintainer_needs() -> None:
         f"### {DATA} did not go back",
         "- Seen: 1 call in 1 conversation",
         "- Rule A2: redacted thinking",
-        "- Where it changed: Application or framework.",
+        "- Where it happened: Application or framework.",
         "- Came in: content.1, 400 bytes",
         "- Went back: nothing",
         "anthropic=2.14.0, opentelemetry-sdk=1.45.2",
