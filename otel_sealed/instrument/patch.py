@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import wrapt
 
-from otel_sealed.instrument import build, finalizing, forked, guard, state
+from otel_sealed.instrument import build, finalizing, forked, guard, sockets, state
 from otel_sealed.instrument.genai import GenAI
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.helpers import BETA_MESSAGES, MESSAGES, RESPONSES
@@ -23,7 +23,6 @@ from otel_sealed.instrument.loops import CHATS, MODELS
 from otel_sealed.instrument.routes import ANTHROPIC, OPENAI
 from otel_sealed.instrument.runtime import Runtime
 from otel_sealed.instrument.seam import Patch, Seam
-from otel_sealed.instrument.sockets import Sockets
 from otel_sealed.instrument.stainless import Stainless
 from otel_sealed.vocab import SCOPE
 
@@ -70,7 +69,12 @@ ADAPTERS: Final[dict[str, tuple[Callable[[Runtime], Adapter], ...]]] = {
         MESSAGES.under,
         BETA_MESSAGES.under,
     ),
-    "openai": (lambda runtime: Stainless("openai", OPENAI, runtime), RESPONSES.under, Sockets),
+    "openai": (
+        lambda runtime: Stainless("openai", OPENAI, runtime, sockets.vanished),
+        RESPONSES.under,
+        sockets.Sockets,
+        sockets.beta_sockets,
+    ),
     "google": (GenAI, Interactions, legacy_interactions, MODELS.under, CHATS.under),
 }
 """Every SDK there are adapters for, by the name `instrument` takes.

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from inspect import iscoroutinefunction
 from types import SimpleNamespace
 from typing import Any, Final
@@ -34,6 +36,7 @@ from otel_sealed.instrument.span import stands_aside
 from otel_sealed.instrument.state import passing
 from otel_sealed.wire import Api
 
+_MODULE: Final = "openai.resources.responses.responses"
 _KIND: Final = Kind(Api.RESPONSES, "chat", transport="websocket")
 _CREATE: Final = '"response.create"'
 # In JSON, quotes inside of a text are escaped: what looks like a type is one.
@@ -81,10 +84,9 @@ class Unasked(SocketSent):
 class Sockets:
     """The adapter under one runtime."""
 
-    module: Final = "openai.resources.responses.responses"
-
-    def __init__(self, runtime: Runtime) -> None:
-        """All calls it sees are observed under `runtime`."""
+    def __init__(self, runtime: Runtime, module: str = _MODULE) -> None:
+        """All calls it sees are observed under `runtime`; `module` has the connections."""
+        self.module = module
         self._runtime = runtime
 
     def seams(self) -> tuple[Seam, ...]:
@@ -108,7 +110,7 @@ class Sockets:
         )
 
     def vanished(self) -> tuple[str, ...]:
-        """Nothing beyond what its seams tell."""
+        """Nothing beyond what its seams tell; `vanished` is asked by the adapter that is first."""
         return ()
 
     def _opened(
@@ -145,6 +147,27 @@ class Sockets:
             made["recv"].line = line
             for name, shadow in made.items():
                 setattr(socket, name, shadow)
+
+
+def beta_sockets(runtime: Runtime) -> Sockets:
+    """The adapter for `client.beta.responses.connect()`, whose classes have the same names."""
+    return Sockets(runtime, "openai.resources.beta.responses.responses")
+
+
+def vanished() -> tuple[str, ...]:
+    """The seams of the sockets, where the module that had them in every release is gone.
+
+    It is looked for, not imported: an SDK imports it late, and it takes its time.
+    """
+    package, *parts = _MODULE.split(".")
+    where, name = list(sys.modules[package].__path__), package
+    for part in parts:
+        name = f"{name}.{part}"
+        found = PathFinder.find_spec(name, where)
+        if found is None:
+            return (f"{_MODULE}.ResponsesConnection.__init__",)
+        where = list(found.submodule_search_locations or ())
+    return ()
 
 
 @dataclass(frozen=True, slots=True)

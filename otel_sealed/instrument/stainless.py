@@ -48,8 +48,18 @@ Turns = tuple[tuple[str, re.Pattern[str], Kind], ...]
 class Stainless:
     """The adapter for one such SDK under one runtime."""
 
-    def __init__(self, package: str, turns: Turns, runtime: Runtime) -> None:
-        """`turns` tells by URL path which calls are turns of a model."""
+    def __init__(
+        self,
+        package: str,
+        turns: Turns,
+        runtime: Runtime,
+        vanished: Callable[[], tuple[str, ...]] = tuple,
+    ) -> None:
+        """`turns` tells by URL path which calls are turns of a model.
+
+        `vanished` gives the seams of adapters beside it whose modules this release has not.
+        """
+        self._vanished = vanished
         self._package = package
         self._where = f"{package}.request"
         self._turns = turns
@@ -73,8 +83,8 @@ class Stainless:
         )
 
     def vanished(self) -> tuple[str, ...]:
-        """Nothing: all of this SDK that is observed goes through this one module."""
-        return ()
+        """The seams of this SDK that are in other modules, if this release hides them elsewhere."""
+        return self._vanished()
 
     def _request(
         self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]

@@ -123,10 +123,15 @@ def call_of(stream: Any) -> Call | None:
 
 
 def put(owner: Any, call: Call, kept: Kept) -> None:
-    """Put a tee over the stream of a request or response of httpx's kind, and nothing else."""
+    """Put a tee over the stream of a request or response of httpx's kind, and nothing else.
+
+    Raises TypeError where there is nothing to put there: a reader would stumble over it.
+    """
     made = tee(owner.stream, call, kept)
-    if isinstance(made, _Tee) and vars(made).get("_stream") is owner.stream:
-        owner.stream = made
+    whole = isinstance(made, _Tee) and vars(made).get("_stream") is owner.stream
+    if not whole or not isinstance(kept, Kept):
+        raise TypeError(type(made).__name__)
+    owner.stream = made
 
 
 def _base(kind: type, name: str) -> type | None:

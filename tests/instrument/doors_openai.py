@@ -216,7 +216,7 @@ def sent_on(items: list[Any]) -> Any:
     return json.loads(json.dumps(items, default=lambda item: item.to_dict()))
 
 
-def socket(url: str) -> list[Any]:
+def socket(url: str, of: Callable[[Any], Any] = lambda client: client) -> list[Any]:
     """All turns on one connection."""
 
     def ask(items: list[Any]) -> Any:
@@ -228,8 +228,12 @@ def socket(url: str) -> list[Any]:
                 break
         return answered(events)
 
-    with opened(url) as client, client.responses.connect() as line:
+    with opened(url) as client, of(client).responses.connect() as line:
         return talk(ask)
+
+
+def its_beta(client: Any) -> Any:
+    return client.beta
 
 
 def socket_bytes(url: str) -> list[Any]:
@@ -373,6 +377,11 @@ def has(owner: Any, name: str) -> Callable[[], bool]:
     return lambda: hasattr(owner, name)
 
 
+def beta_connects() -> bool:
+    found: Any = getattr(openai.resources.beta, "responses", None)
+    return hasattr(getattr(found, "Responses", None), "connect")
+
+
 def has_session() -> bool:
     return importlib.util.find_spec("openai.lib.responses_websocket") is not None
 
@@ -404,6 +413,14 @@ DOORS: Final = (
     Door("openai", "beta.responses", sync(beta), TOLD, _BETA),
     Door("openai", "async-beta.responses", asynchronous(abeta), TOLD, _BETA),
     Door("openai", "websocket", socket, TOLD, _CONNECTS, same=message_for_message),
+    Door(
+        "openai",
+        "beta.websocket",
+        partial(socket, of=its_beta),
+        TOLD,
+        beta_connects,
+        same=message_for_message,
+    ),
     Door("openai", "websocket-bytes", socket_bytes, TOLD, _CONNECTS, same=message_for_message),
     Door("openai", "async-websocket", async_socket, TOLD, _CONNECTS, same=message_for_message),
     Door("openai", "websocket-session", session, TOLD, has_session, same=message_for_message),

@@ -47,12 +47,15 @@ OWNERS: tuple[tuple[type, tuple[str, ...]], ...] = (
     ),
 )
 
-_SOCKETS: Any = importlib.import_module("openai.resources.responses.responses")
-for _kind in ("", "Async") if hasattr(_SOCKETS.Responses, "connect") else ():
-    _line = getattr(_SOCKETS, f"{_kind}ResponsesConnection")
-    OWNERS += ((_line, ("__init__",)),)
-    if hasattr(_line, "_reconnect"):
-        OWNERS += ((getattr(_SOCKETS, f"{_kind}ResponsesConnectionManager"), ("_connect_ws",)),)
+_SOCKETS: list[Any] = [importlib.import_module("openai.resources.responses.responses")]
+if importlib.util.find_spec("openai.resources.beta.responses") is not None:
+    _SOCKETS.append(importlib.import_module("openai.resources.beta.responses.responses"))
+for _module in _SOCKETS:
+    for _kind in ("", "Async") if hasattr(_module.Responses, "connect") else ():
+        _line = getattr(_module, f"{_kind}ResponsesConnection")
+        OWNERS += ((_line, ("__init__",)),)
+        if hasattr(_line, "_reconnect"):
+            OWNERS += ((getattr(_module, f"{_kind}ResponsesConnectionManager"), ("_connect_ws",)),)
 
 try:  # the Interactions API has another client before 2.34, and none before 1.55
     basesdk: Any = importlib.import_module("google.genai._gaos.basesdk")

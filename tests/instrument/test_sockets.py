@@ -20,7 +20,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.trace import SpanKind
 
 from otel_sealed.cli import doctor
-from otel_sealed.instrument import Handle, guard, instrument, uninstrument
+from otel_sealed.instrument import Handle, guard, instrument, sockets, uninstrument
 from otel_sealed.testing import StrictProvider
 from tests.instrument.doors_openai import ASK, HELLO, closing, opened
 
@@ -242,6 +242,15 @@ def test_a_seam_that_vanished_is_loud(
     assert "MissingSeam" in data.to_json()
     lines = [line for line in doctor.examine({}) if line.about == "openai seams"]
     assert [(line.level, name in line.says) for line in lines] == [("mend", True)]
+
+
+def test_a_module_that_vanished_is_loud(monkeypatch: pytest.MonkeyPatch, tracker: Recorder) -> None:
+    """It would never be imported, so nothing else would tell."""
+    monkeypatch.setattr(guard, "STRICT", False)
+    monkeypatch.setattr(sockets, "_MODULE", "openai.resources.elsewhere.responses")
+    handle = instrument("openai", tracker=tracker)
+    name = "openai.resources.elsewhere.responses.ResponsesConnection.__init__"
+    assert handle.missing == (name,)
 
 
 def test_a_release_without_the_door_lacks_nothing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import threading
 from typing import TYPE_CHECKING, Any
@@ -392,3 +393,32 @@ def test_concurrent_calls(tracker: Recorder, wire: Wire) -> None:
 
     asyncio.run(main())
     assert sorted(e.request for e in tracker.exchanges) == sorted(s.body for s in wire.seen)
+
+
+@pytest.mark.skipif(
+    "middleware" not in inspect.signature(anthropic.Anthropic.__init__).parameters,
+    reason="this release has no middleware",
+)
+def test_attempts_under_middleware_are_one_exchange(
+    tracker: Recorder, wire: Wire, spans: Spans
+) -> None:
+    """There every attempt passes the seams, refused ones too; the last one counts."""
+    refusal = b'{"type":"error","error":{"type":"invalid_request_error","message":"x"}}'
+    wire.answers(refusal, status=529, headers={"retry-after-ms": "1"})
+    wire.answers(MESSAGE)
+    wire.answers(refusal, status=400)
+    told: list[int] = []
+
+    def looks(request: Any, call_next: Any) -> Any:
+        reply = call_next(request)
+        told.append(reply.status_code)
+        return reply
+
+    with claude(wire, middleware=[looks]) as client:
+        client.messages.create(**ASK)
+        with pytest.raises(anthropic.BadRequestError):
+            client.messages.create(**ASK)
+    assert told == [529, 200, 400]
+    seen = [(exchange.status, exchange.response) for exchange in tracker.exchanges]
+    assert seen == [(200, MESSAGE), (400, refusal)]
+    assert spans.names == ["chat claude-x"] * 2
