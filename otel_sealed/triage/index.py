@@ -10,23 +10,21 @@ question is a look into one small table.
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import IO, Any, Final, Self, cast
 
 from otel_sealed.errors import SealedError
 from otel_sealed.triage import files, schema
-from otel_sealed.triage.files import Found, Piece
+from otel_sealed.triage.files import Found
 from otel_sealed.triage.incidents import RECENT_NS, incidents
 from otel_sealed.triage.model import Call, Flaw, Incident
 from otel_sealed.triage.packing import pack_incident, unpack_incident
+from otel_sealed.triage.plans import Plan, plan_of
+from otel_sealed.triage.readers import read_here, readers
 from otel_sealed.triage.reading import Entry, unpacked
 
 Progress = Callable[[str, int, int], None]
@@ -36,8 +34,6 @@ ALONE_BYTES: Final = 32 << 20
 """Below this one process reads: another takes half a second to start."""
 MAX_FLAWS: Final = 100
 """Flaws of a file that are named; all are counted."""
-_HEAD: Final = 256
-_READING: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +92,7 @@ class Index:
         known = {row[1:4]: row for row in self._db.execute(_FILES)}
         plans = []
         for path in paths:
-            plan = _plan(path, known)
+            plan = plan_of(path, known)
             if plan.anew or plan.begin < plan.size:
                 plans.append(plan)
         gone = [row[0] for row in known.values()]
@@ -111,8 +107,8 @@ class Index:
     def stream(self, name: str, source: IO[bytes]) -> None:
         """Read a stream to its end."""
         with self._writing():
-            read = map(_read_here, files.of_stream(name, source))
-            self._store_all(_Plan(Path(name), 0, 1, 0, anew=True), read)
+            read = map(read_here, files.of_stream(name, source))
+            self._store_all(Plan(Path(name), 0, 1, 0, anew=True), read)
             self._settle(set())
 
     def add(self, name: str, data: bytes) -> None:
@@ -145,13 +141,13 @@ class Index:
             self._db.execute(f"DELETE FROM {table} WHERE {column} IN ({marks})", gone)  # noqa: S608
         return {row[0] for row in self._db.execute("SELECT DISTINCT conversation FROM incidents")}
 
-    def _fill(self, plans: Sequence[_Plan], processes: int, progress: Progress | None) -> None:
+    def _fill(self, plans: Sequence[Plan], processes: int, progress: Progress | None) -> None:
         total = sum(plan.size - plan.begin for plan in plans)
         done = 0
-        with _readers(processes if total >= ALONE_BYTES else 1) as reading:
+        with readers(processes if total >= ALONE_BYTES else 1) as reading:
             for plan in plans:
 
-                def told(found: Found, plan: _Plan = plan) -> None:
+                def told(found: Found, plan: Plan = plan) -> None:
                     nonlocal done
                     done += found.read
                     if progress is not None:
@@ -160,7 +156,7 @@ class Index:
                 self._store_all(plan, reading(files.pieces(plan.path, plan.begin, plan.line)), told)
 
     def _store_all(
-        self, plan: _Plan, read: Iterable[Found], told: Callable[[Found], None] | None = None
+        self, plan: Plan, read: Iterable[Found], told: Callable[[Found], None] | None = None
     ) -> None:
         ident, end, line, broken = plan.ident, plan.begin, plan.line, plan.broken
         whole, unfinished = plan.whole, False
@@ -328,105 +324,3 @@ def _bytes(text: str) -> bytes:
         return bytes.fromhex(text)
     except ValueError:
         return b""
-
-
-# ------------------------------------------------------------------------------ what is to be read
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A file and where reading goes on. `anew`: what was read of it is forgotten first."""
-
-    path: Path
-    begin: int
-    line: int
-    size: int
-    ident: int = 0
-    identity: tuple[int, int] = (0, 0)
-    head: bytes = b""
-    changed: int = 0
-    whole: bool = False
-    broken: int = 0
-    anew: bool = False
-
-
-def _plan(path: Path, known: dict[Any, tuple[Any, ...]]) -> _Plan:
-    """What is to be read of a file; what is known of it is taken out of `known`."""
-    try:
-        stat = path.stat()
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-        whole = files.packed(path)
-    except OSError as error:
-        raise SealedError(error.strerror or "cannot be read", where=str(path)) from None
-    where = (stat.st_dev, stat.st_ino)
-    keys = (k for k in known if k[:2] == where and _begins(head, k[2]))
-    row = known.pop(next(keys, None), None)
-    mark = _mark(head)
-    fresh = _Plan(path, 0, 1, stat.st_size, 0, where, mark, stat.st_mtime_ns, whole, anew=True)
-    if row is None:
-        return fresh
-    ident, *_, size, changed, begin, line, was_whole, broken = row
-    if (stat.st_size, stat.st_mtime_ns) == (size, changed):
-        return replace(fresh, begin=stat.st_size, ident=ident, anew=False)
-    if was_whole or stat.st_size < size:
-        return replace(fresh, ident=ident)
-    return replace(fresh, begin=begin, line=line, ident=ident, broken=broken, anew=False)
-
-
-def _mark(head: bytes) -> bytes:
-    """What the first bytes of a file are known by: how many, and their hash, never they."""
-    return len(head).to_bytes(2) + hashlib.sha256(head).digest()
-
-
-def _begins(head: bytes, mark: bytes | None) -> bool:
-    """Whether a file still begins as it did: one that grows may have had fewer first bytes."""
-    if not mark:
-        return False
-    length = int.from_bytes(mark[:2])
-    return 0 < length <= len(head) and _mark(head[:length]) == mark
-
-
-# ------------------------------------------------------------------------------------ who reads it
-
-
-def _read_here(piece: Piece | Flaw) -> Found:
-    return files.read(piece) if isinstance(piece, Piece) else Found(flaws=[piece])
-
-
-Reading = Callable[[Iterable[Piece | Flaw]], Iterator[Found]]
-
-
-@contextmanager
-def _readers(processes: int) -> Iterator[Reading]:
-    """Who reads pieces: this process, or others and this one, which writes between two pieces."""
-    if processes < 2:  # noqa: PLR2004 - this one
-        yield lambda pieces: map(_read_here, pieces)
-        return
-    with ProcessPoolExecutor(processes - 1, mp_context=get_context("spawn")) as pool:
-        yield lambda pieces: _shared(pool, processes - 1, pieces)
-
-
-def _shared(
-    pool: ProcessPoolExecutor, others: int, pieces: Iterable[Piece | Flaw]
-) -> Iterator[Found]:
-    """What the pieces hold, in their order: others read ahead, and what they cannot take, we do."""
-    ahead: deque[Future[Found] | Found] = deque()
-    for piece in pieces:
-        busy = sum(isinstance(item, Future) and not item.done() for item in ahead)
-        if isinstance(piece, Piece) and busy < _READING * others:
-            ahead.append(pool.submit(files.read, piece))
-        else:
-            ahead.append(_read_here(piece))
-        while ahead and (len(ahead) > 2 * _READING * others or _done(ahead[0])):
-            yield _taken(ahead.popleft())
-    while ahead:
-        yield _taken(ahead.popleft())
-
-
-def _done(item: Future[Found] | Found) -> bool:
-    return not isinstance(item, Future) or item.done()
-
-
-def _taken(item: Future[Found] | Found) -> Found:
-    return item.result() if isinstance(item, Future) else item
