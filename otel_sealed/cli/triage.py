@@ -231,8 +231,8 @@ def _explain(index: Index, asked: Asked, key: bytes) -> int:
     del text
     wanted = asked.wanted
 
-    def refusals(rejection: str) -> list[Call]:
-        return [call for call in index.refusals(rejection) if _wanted(call, wanted)]
+    def refusals(rejection: str) -> Iterator[Call]:
+        return (call for call in index.refusals(rejection) if _wanted(call, wanted))
 
     def incidents(conversation: str) -> list[Incident]:
         return (

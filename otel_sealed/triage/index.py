@@ -223,11 +223,14 @@ class Index:
         """Every call of a conversation, in no particular order."""
         return list(self._calls_of(_bytes(key)))
 
-    def refusals(self, rejection: str = "", limit: int = 1000) -> list[Call]:
-        """The newest calls that were refused for their sealed state, of one class or of any."""
+    def refusals(self, rejection: str = "", limit: int = 1000) -> Iterator[Call]:
+        """The newest calls that were refused for their sealed state, of one class or of any.
+
+        One after the other: mostly the first is the one that is meant.
+        """
         where = "rejection = ?" if rejection else "rejection IS NOT NULL AND rejection != ?"
         sql = f"{_SELECT} WHERE {where} ORDER BY at DESC LIMIT ?"
-        return [self._call(row) for row in self._db.execute(sql, (rejection, limit))]
+        return map(self._call, self._db.execute(sql, (rejection, limit)))
 
     def keys(self) -> Iterator[str]:
         """The key of every conversation, those with trouble first."""
