@@ -24,7 +24,7 @@ METRICS: Final[Mapping[str, vocab.Metric]] = {
 ATTRIBUTES: Final = {attribute.name: attribute for attribute in vocab.ATTRIBUTES}
 LABELS: Final = {promql.label(name): attribute for name, attribute in ATTRIBUTES.items()}
 _OPEN: Final = {vocab.ARTIFACT, vocab.RULE}
-_OURS: Final = re.compile(r"\b(?:span|event|attributes?)\.((?:otel_sealed|gen_ai|server)\.[\w.]+)")
+_OURS: Final = re.compile(r"\b((?:otel_sealed|gen_ai)\.\w[\w.]*)")
 _LABEL: Final = re.compile(r"\b(otel_sealed_\w+|gen_ai_\w+|event_name|server_address)\b")
 
 

@@ -17,6 +17,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from dashboards.alerts.render import TREE
+from dashboards.alerts.runbooks import RUNBOOKS
 from otel_sealed import vocab
 from tests.dashboards.prometheus import REQUIRE
 from tests.dashboards.reading import DASHBOARDS, annotation_queries, filled, queries
@@ -91,6 +93,21 @@ def test_every_query_is_of_its_language(errors: Errors) -> None:
     answers = errors(asked)
     wrong = [(one, at) for one, at in zip(asked, answers, strict=True) if at]
     assert wrong == []
+
+
+def documented() -> list[tuple[str, str]]:
+    """Every query of the runbooks and of the page on backends."""
+    kinds = {"promql": "prometheus", "logql": "loki", "traceql": "tempo"}
+    looks = [(look.language, look.query) for book in RUNBOOKS for look in book.look]
+    page = (TREE / "docs/backends.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(promql|logql|traceql)\n(.*?)\n```", page, re.DOTALL)
+    return [(kinds[language], text) for language, text in [*looks, *blocks]]
+
+
+def test_every_documented_query_is_of_its_language(errors: Errors) -> None:
+    asked = documented()
+    assert {kind for kind, _ in asked} == {"prometheus", "loki", "tempo"}
+    assert [[]] * len(asked) == errors(asked)
 
 
 def test_what_is_broken_is_found(errors: Errors) -> None:
