@@ -21,6 +21,7 @@ from scenes import RANDOM, Sdk, Wire
 
 Ours = Callable[[], AbstractContextManager[Any]]
 CALLS = 30
+LONG = 1000
 
 
 class Stopwatch:
@@ -72,7 +73,7 @@ def before_sending(sdk: Sdk, ours: Ours, turns: int) -> float:
     sdk.whole(wire, 0, sdk.turn(0))
     found = []
     with ours():
-        for _ in range(CALLS if turns < CALLS else 4):
+        for _ in range(CALLS if turns < LONG else CALLS // 3):
             watch.start()
             for _ in sdk.call(client, history):
                 pass

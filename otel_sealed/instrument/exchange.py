@@ -76,9 +76,9 @@ class Call:
         self._sent = sent
         self._status = self._body = self._kept = None
         if self._claim is None:
-            self._active = trace.get_current_span()
-            self._claim = claim(self, self._active) if self.claims else None
             self._context = otel_context.get_current()
+            self._active = trace.get_current_span(self._context)
+            self._claim = claim(self, self._active) if self.claims else None
 
     def attempted(self, sent: Sent) -> None:
         """The attempt that was answered, where it is not the one that was built."""

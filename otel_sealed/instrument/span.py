@@ -55,7 +55,8 @@ class Claimant(Protocol):
 
 def suppressed() -> bool:
     """Whether the application asked instrumentations to stand aside (both spellings of the key)."""
-    return any(otel_context.get_value(key) for key in _SUPPRESSED)
+    context = otel_context.get_current()
+    return any(context.get(key) for key in _SUPPRESSED)
 
 
 def stands_aside() -> bool:
