@@ -192,7 +192,7 @@ def _broken(part: _Part, story: Story) -> Broken:
     trouble = part.trouble
     row, came = trouble.row, trouble.came
     minted = story.turn(trouble.minted) if trouble.minted >= 0 else None
-    locus = row.locus or _locus(row.fate)
+    locus = str(row.locus or _locus(row.fate))
     proven = (minted is not None and trouble.sure) or locus == Locus.SOURCE
     confidence = row.confidence or (Confidence.PROVEN if proven else Confidence.INFERRED)
     if minted is None and row.origin_span:
@@ -205,7 +205,7 @@ def _broken(part: _Part, story: Story) -> Broken:
         cause=row.cause,
         diagnosis=row.diagnosis,
         locus=locus,
-        confidence=confidence,
+        confidence=str(confidence),
         disputed=row.disputed,
         minted=minted,
         came_position=row.came_position or (came.position if came else ""),

@@ -148,11 +148,18 @@ class Story:
         self.spans = {(c.trace, c.span): at for at, c in enumerate(calls) if c.span}
         self.minted: dict[tuple[str, str], tuple[int, Minted]] = {}
         self.values: dict[str, tuple[int, Minted]] = {}
+        self.places: dict[str, list[tuple[int, tuple[int, Minted]]]] = {}
         for at, call in enumerate(calls):
             for came in call.received:
                 if came.digest:
                     self.minted.setdefault((came.artifact, came.digest), (at, came))
                     self.values.setdefault(came.digest, (at, came))
+        for at, call in enumerate(calls):
+            for row in call.returned:
+                known = row.position and row.fate != Fate.MODIFIED
+                found = self.values.get(row.digest) if known else None
+                if found is not None:
+                    self.places.setdefault(row.position, []).append((at, found))
 
     @property
     def whole(self) -> bool:
@@ -193,12 +200,9 @@ class Story:
 
     def _by_place(self, at: int, row: Row) -> Trouble | None:
         """By what stands beside it, or stood in its place of the history before."""
-        for call in (self.calls[i] for i in range(at, -1, -1)) if row.position else ():
-            for other in call.returned:
-                known = other.fate != Fate.MODIFIED and other.position == row.position
-                found = self.values.get(other.digest) if known else None
-                if found and found[0] < at:
-                    return Trouble(row, *found)
+        for number, found in reversed(self.places.get(row.position, ())) if row.position else ():
+            if number <= at and found[0] < at:
+                return Trouble(row, *found)
         return None
 
     def _left_over(self, at: int, row: Row) -> Trouble:
