@@ -101,6 +101,18 @@ PEERS: Final = {
     ),
     "logfire-anthropic": Peer("anthropic", "logfire.anthropic", "logfire", "instrument_anthropic"),
     "logfire-openai": Peer("openai", "logfire.openai", "logfire", "instrument_openai"),
+    "opentelemetry-openai": Peer(
+        "openai",
+        "opentelemetry.instrumentation.genai.openai",
+        "opentelemetry.instrumentation.genai.openai",
+        "OpenAIInstrumentor",
+    ),
+    "opentelemetry-google": Peer(
+        "google",
+        "opentelemetry.instrumentation.google_genai",
+        "opentelemetry.instrumentation.google_genai",
+        "GoogleGenAiSdkInstrumentor",
+    ),
     "opentelemetry-anthropic": Peer(
         "anthropic",
         "opentelemetry.instrumentation.genai.anthropic",

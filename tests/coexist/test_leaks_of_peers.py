@@ -22,9 +22,12 @@ pytestmark = [
     pytest.mark.parametrize("peer", PEERS.values(), ids=PEERS),
 ]
 
-# Measured: OpenLLMetry leaves reasoning items and blocks out, logfire those of OpenAI.
+# Measured: OpenLLMetry leaves reasoning items and blocks out, logfire those of OpenAI, and so do
+# OpenTelemetry's own of OpenAI and Gemini.
 SILENT = frozenset(
     {
+        "opentelemetry.instrumentation.genai.openai",
+        "opentelemetry.instrumentation.google_genai",
         "opentelemetry.instrumentation.anthropic",
         "opentelemetry.instrumentation.openai.v1",
         "logfire.openai",
