@@ -23,7 +23,7 @@ _ENTRY: Final = 8
 _LOWER: Final = 2**32 - 1
 _PER_BUCKET: Final = 256
 _MOST_BITS: Final = 16
-_UNSWEPT: Final = 64 * _ENTRY
+_UNSWEPT: Final = 16 * _ENTRY
 
 
 class Index:

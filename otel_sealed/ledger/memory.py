@@ -12,7 +12,7 @@ unpacked beside it, so that a conversation that goes on unpacks nothing.
 
 Bounds, all of them:
 - `max_turns` turns, and `max_bytes` of memory: packed turns with their index and bookkeeping
-  (`size`) take three quarters of it at most, the rest is for turns kept unpacked and for what the
+  (`size`) take seven tenths of it at most, the rest is for turns kept unpacked and for what the
   allocator loses. Beyond either, the least recently touched turn goes first and counts into
   `evicted`. Recording and `get` touch a turn, `lookup` does not. A turn larger than all of it goes
   at once.
@@ -50,6 +50,7 @@ MAX_BYTES: Final = 64 * 2**20
 TURN_BYTES: Final = 144
 """What a turn costs beside its packed bytes and keys: its objects, its place in the order."""
 _KEYS_A_TURN: Final = 12
+_LIKELY_BYTES: Final = 1_024
 _AT_ONCE: Final = 256
 WARM_TURNS: Final = 1_024
 WARM_BYTES: Final = 2**20
@@ -68,13 +69,14 @@ class MemoryLedger:
             if bound < 1:
                 raise ValueError(f"{name} must be at least 1, got {bound}")
         self._max = max_turns
-        self._max_bytes = max_bytes - max_bytes // 4
+        self._max_bytes = max_bytes * 7 // 10
         self._packed: dict[int, bytes] = {}
         self._oldest: dict[int, None] = {}
         self._warm = Warm(max_bytes=min(max_bytes // 64, WARM_BYTES))
         self._names = Names()
-        self._index = Index(max_turns * _KEYS_A_TURN, self._packed)
-        self._conversations = Index(max_turns, self._packed)
+        likely = min(max_turns, max_bytes // _LIKELY_BYTES)
+        self._index = Index(likely * _KEYS_A_TURN, self._packed)
+        self._conversations = Index(likely, self._packed)
         self._next = 0
         self._lock = threading.Lock()
         self.size = 0

@@ -367,7 +367,7 @@ def test_the_index_is_swept_of_what_is_gone() -> None:
         held[number] = None
         held.pop(number - 100, None)
         index.add([digest(number)], number)
-    assert 100 <= len(index) <= 100 + 64 * 2 + 64
+    assert 100 <= len(index) <= 150 + 16 * 2
     assert index.find(digest(4_950)) == [4_950]
     assert index.find(digest(4_000)) == []
 
