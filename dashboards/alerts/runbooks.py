@@ -293,9 +293,9 @@ RUNBOOKS: Final = (
         ),
         (
             (
-                "`unknown`: several workers or replicas share conversations. Route each"
-                " conversation to"
-                " one process. Evictions: raise `OTEL_SEALED_MAX_TURNS`."
+                "`unknown`: several workers or replicas share conversations. Have them share a"
+                " ledger (`OTEL_SEALED_LEDGER`), or route each conversation to one process."
+                " Evictions: raise `OTEL_SEALED_MAX_TURNS`, `OTEL_SEALED_LEDGER_MAX_MB`."
             ),
             (
                 "`state`: `killed` is the kill file; remove it once its reason is gone."
