@@ -186,9 +186,11 @@ def of_the_module(url: str) -> list[Any]:
     """`openai.responses.create`, the client the module makes by itself."""
     openai.api_key, openai.base_url, openai.max_retries = "k", f"{url}/v1/", 0
     try:
-        return talk(partial(create, openai))
-    finally:  # the module keeps its client, and its resources keep to that
-        openai.api_key = openai.base_url = None
+        with openai.DefaultHttpxClient() as http:
+            openai.http_client = http  # the module keeps its client, and its resources keep to that
+            return talk(partial(create, openai))
+    finally:
+        openai.api_key = openai.base_url = openai.http_client = None
         openai.max_retries = 2
 
 

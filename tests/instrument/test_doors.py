@@ -9,9 +9,11 @@ door of an SDK, and nothing that crossed the wire is in what goes out.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
@@ -23,6 +25,7 @@ from tests.instrument import doors_anthropic, doors_google, doors_openai
 from tests.instrument.conftest import Spans
 from tests.instrument.doors import CUSTOM_ID, PROMPT, Door, Watching
 from tests.instrument.inprocess import dump
+from tests.telemetry.builders import LOG_EXPORTER
 
 DOORS = (*doors_anthropic.DOORS, *doors_openai.DOORS, *doors_google.DOORS)
 CANARY: Final = "kingfisher lagoon verandah"
@@ -50,9 +53,10 @@ def bodies(sent: list[Sent]) -> list[bytes]:
     ]
 
 
-def outputs(spans: Spans, reader: InMemoryMetricReader, log: str) -> dict[str, str]:
+def outputs(spans: Spans, reader: InMemoryMetricReader, events: Any, log: str) -> dict[str, str]:
     metrics = reader.get_metrics_data()
     return {
+        "events": "\n".join(repr(vars(x.log_record)) for x in events.get_finished_logs()),
         "spans": "\n".join(span.to_json() for span in spans.ended),
         "metrics": metrics.to_json() if metrics is not None else "",
         "log": log,
@@ -68,11 +72,13 @@ def test_nothing_is_touched_and_all_is_seen(
     if not door.there():
         pytest.skip("this release of the SDK has no such door")
     bare = Gone(door)
-    watching = Watching()
+    watching, events, logger = Watching(), LOG_EXPORTER(), LoggerProvider()
+    logger.add_log_record_processor(SimpleLogRecordProcessor(events))
     instrument(
         door.sdk,
         tracer_provider=spans.provider,
         meter_provider=MeterProvider([reader]),
+        logger_provider=logger,
         tracker=watching,
     )
     try:
@@ -86,7 +92,9 @@ def test_nothing_is_touched_and_all_is_seen(
     assert door.same(watching.exchanges, door.turns(gone.sent))
     assert watching.told() == door.told
     assert len(spans.ended) == len(watching.exchanges)
-    assert Sweeper(gone.secrets).sweep(outputs(spans, reader, caplog.text)) == []
+    assert Sweeper(gone.secrets).sweep(outputs(spans, reader, events, caplog.text)) == []
+    names = {(x.log_record.attributes or {})["event.name"] for x in events.get_finished_logs()}
+    assert ("otel_sealed.violation" in names) is bool(door.told.lost)
 
 
 def test_every_door_has_a_name_of_its_own() -> None:

@@ -127,6 +127,35 @@ def test_polling_a_response_without_seals_makes_no_spans(
     assert (tracker.exchanges, spans.names) == ([], [])
 
 
+@pytest.mark.usefixtures("handle")
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_stored_response_with_a_seal_comes_in_when_it_is_fetched(
+    wire: Wire, tracker: Recorder, spans: Spans, *, stream: bool
+) -> None:
+    """It may have been made in the background, or by another process."""
+    seal = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "Ab+/cQ=="}
+    response = {"id": "resp_1", "object": "response", "model": "gpt-5", "output": [seal]}
+    body = json.dumps(response).encode()
+    event = b'data: {"type":"response.completed","sequence_number":0,"response":' + body + b"}\n\n"
+    if stream:
+        wire.streams(event)
+    else:
+        wire.answers(body)
+    with openai.OpenAI(api_key="k", base_url=wire.url) as client:
+        got = client.get(
+            f"/responses/resp_1?stream={stream}",
+            cast_to=openai.types.responses.Response,
+            stream=stream,
+            stream_cls=openai.Stream[Any],
+        )
+        if stream:
+            assert len(list(got)) == 1
+    seen = tracker.one
+    assert (seen.request, seen.operation, seen.status) == (None, "retrieve", 200)
+    assert (seen.events, seen.response) == ((event, None) if stream else (None, body))
+    assert spans.names == ["retrieve"]
+
+
 @pytest.mark.skipif(not hasattr(openai.OpenAI, "conversations"), reason="no conversations")
 def test_items_of_a_conversation_carry_their_seals_out_and_in(spans: Spans) -> None:
     """Listed, they are known again; put into another conversation, they are judged."""
