@@ -59,7 +59,10 @@ class Helpers:
 
 def _message(helper: Any) -> Any:
     """The message of anthropic's, once the event behind all blocks is in it."""
-    message = helper.current_message_snapshot
+    try:
+        message = helper.current_message_snapshot
+    except AssertionError:  # so it says that no message began
+        return None
     return message if message.stop_reason is not None else None
 
 

@@ -258,7 +258,9 @@ def test_multiprocessing_by_fork(provider: StrictProvider, spans: Spans) -> None
     assert here.poll(30), "the child hung"
     attached, names = here.recv()
     child.join(10)
-    assert (child.exitcode, attached, names) == (0, 6, ["chat claude-opus-4-6"] * 2)
+    # the helpers as well, where something imported them before the fork
+    assert (child.exitcode, attached in (6, 8, 10)) == (0, True)
+    assert names == ["chat claude-opus-4-6"] * 2
     assert spans.ended == ()
 
 

@@ -89,7 +89,7 @@ def test_the_call_survives_us(
     else:
         target = {
             "claim": "otel_sealed.instrument.exchange.claim",
-            "body": "otel_sealed.instrument.stainless.tee",
+            "body": "otel_sealed.instrument.http._tee",
             "begin": "otel_sealed.instrument.stainless.Call",
         }[place]
         monkeypatch.setattr(target, broken)
