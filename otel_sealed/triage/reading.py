@@ -205,6 +205,8 @@ def _hexes(values: list[Any]) -> str:
 
 
 def _sizes(values: list[Any]) -> list[int]:
+    if set(map(type, values)) == {int} and min(values) >= -1 and max(values) < _MOST:
+        return values
     return [_count(value, -1) for value in values]
 
 

@@ -31,6 +31,7 @@ from otel_sealed.triage.sources.signal import (
 _SPANS: Final = ("resourceSpans", "batches")
 _WRAPPERS: Final = ("trace", "result")
 _HEX: Final = re.compile(r"[0-9a-fA-F]+\Z")
+_DIGITS: Final = 20
 _HEX_SIZES: Final = (32, 16)
 _KEYS: Final = frozenset({*_SPANS, "resourceLogs", "resourceMetrics"})
 
@@ -141,7 +142,9 @@ def _array(value: Any) -> list[Any]:
     items = value.get("values") if isinstance(value, dict) else None
     if not isinstance(items, list):
         return []
-    try:  # an array is of one kind, mostly of texts
+    try:  # an array is of one kind: texts, or numbers that fit a store
+        if items and "intValue" in items[0]:
+            return [int(item["intValue"][:_DIGITS]) for item in items]
         return [item["stringValue"] for item in items]
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         return [_value(item) if isinstance(item, dict) else None for item in items]
