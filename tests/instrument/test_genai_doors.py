@@ -406,7 +406,7 @@ def test_the_requests_of_an_inline_batch(
 @INLINE
 def test_the_responses_of_an_inline_batch(tracker: Recorder, wire: Wire, client: Any) -> None:
     """Each response is an exchange when the batch is fetched; one that runs still brings none."""
-    running = {"name": "batches/b", "metadata": {"state": "BATCH_STATE_RUNNING"}}
+    running = {"name": "batches/b", "metadata": {"state": "BATCH_STATE_PENDING"}}
     good, bad = json.loads(reply("x")), {"code": 3, "message": "no"}
     done = {
         "name": "batches/b",
