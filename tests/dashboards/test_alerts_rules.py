@@ -516,6 +516,7 @@ def groups(case: Case, way: str) -> dict[str, Any]:
     return group(shape, case.series(shape), [Check(case.at, case.alert, firing)])
 
 
+@pytest.mark.timeout(600)  # more than a week of evaluations, on a busy machine
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.alert}: {case.name}")
 def test_a_rule_fires_when_it_should_and_not_else(tmp_path: Path, case: Case) -> None:
     status, said = run(tmp_path, [groups(case, way) for way in SHAPES], bare_rules(case.alert))
