@@ -281,7 +281,7 @@ def shared_ledger(harvest: Harvest, path: Path, chosen: tuple[Host, ...]) -> Non
         uninstrument()
         gc.collect()  # the ledger goes, and writes what it has
     assert look(path).turns > 0
-    assert lines == []
+    assert [line for line in lines if "ledger" in line] == []  # no fault of it; losses are told
     for file in path.parent.glob(f"{path.name}*"):
         # no text: a character for each byte
         harvest.outputs[f"ledger {file.name}"] = file.read_bytes().decode("latin-1")
