@@ -71,6 +71,7 @@ def test_nothing_is_touched_and_all_is_seen(
 ) -> None:
     if not door.there():
         pytest.skip("this release of the SDK has no such door")
+    Gone(door)  # openai's first item decides what class those like it are told to be
     bare = Gone(door)
     watching, events, logger = Watching(), LOG_EXPORTER(), LoggerProvider()
     logger.add_log_record_processor(SimpleLogRecordProcessor(events))
