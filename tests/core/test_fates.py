@@ -622,6 +622,22 @@ def test_sdk_lossy() -> None:
     assert (found.fate, found.verdict, found.locus) == ("sdk_lossy", "breaks", Locus.SDK)
 
 
+def test_a_seal_of_another_vendor_put_into_a_users_message_is_foreign() -> None:
+    """The history around it says whose conversation it is; who minted the seal is known."""
+    tracker = Tracker(KEY)
+    answer = response(reasoning(), call())
+    tracker.observe(exchange("openai", request("openai", []), answer))
+    alien = redacted() | {"data": answer["output"][0]["encrypted_content"]}
+
+    def change(body: Body) -> Body:
+        told = {"role": "user", "content": [alien]}
+        return body | {"messages": [*body["messages"], told]}
+
+    own = [message(thinking(), use()), message(thinking(), text())]
+    report = chat("anthropic", *own, change=change, tracker=tracker)[0]
+    assert fates(report, REDACTED) == ["foreign"]
+
+
 # ----------------------------------------------------------------------------------- precedence
 
 

@@ -47,6 +47,7 @@ def test_a_model_name_has_no_part_of_a_blobs_length(given: object, shown: str) -
         ("user:pw@proxy.local", "proxy.local"),
         ("http://x/y", "http"),
         ("a b", ""),
+        ("a." * 400 + "com", ""),
         (None, ""),
     ],
 )
