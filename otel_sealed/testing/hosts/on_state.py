@@ -5,7 +5,9 @@ Each shows a fate that a host with a history of its own does not have. They play
 
 from __future__ import annotations
 
+import base64
 import json
+import secrets
 import urllib.request
 from collections.abc import Callable
 from typing import Any, Final
@@ -166,6 +168,59 @@ def loses_it_at_the_provider(scene: Scene) -> None:
         on_anthropic.ask(client, scene, messages)
 
 
+def adds_up_with_a_helper(scene: Scene) -> None:
+    """Goes on with what the SDK's stream helper adds up, where the closing event has no output."""
+    scene.provider.malform_next(_closing_without_output(scene))
+    asked: Json = {"role": "user", "content": scene.question}
+    with on_openai.client_of(scene) as client:
+        with client.responses.stream(
+            model=on_openai.MODEL, store=False, input=scene.question
+        ) as stream:
+            said = "".join(e.delta for e in stream if e.type == "response.output_text.delta")
+            kept = on_openai.faithful(stream.get_final_response())
+        spoken: Json = {"role": "assistant", "content": said}
+        more: Json = {"role": "user", "content": scene.follow_up}
+        on_openai.ask(client, scene, [asked, *kept, spoken, more])
+
+
+def _closing_without_output(scene: Scene) -> list[Json]:
+    """The events of an answer whose items are done, and are not in its last event."""
+    response = {
+        "id": "resp_helper",
+        "object": "response",
+        "created_at": 1,
+        "model": on_openai.MODEL,
+        "status": "completed",
+        "output": [],
+        "tools": [],
+        "tool_choice": "auto",
+        "parallel_tool_calls": True,
+        "store": False,
+    }
+    seal = base64.b64encode(secrets.token_bytes(300)).decode()
+    reasoning = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": seal}
+    text = f"{scene.result} {scene.result}"
+    part = {"type": "output_text", "text": text, "annotations": []}
+    message: Json = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
+    at = {"output_index": 1, "content_index": 0, "item_id": "msg_1"}
+    empty = message | {"content": []}
+    events: list[Json] = [
+        {"type": "response.created", "response": response},
+        {"type": "response.output_item.added", "output_index": 0, "item": reasoning},
+        {"type": "response.output_item.done", "output_index": 0, "item": reasoning},
+        {"type": "response.output_item.added", "output_index": 1, "item": empty},
+        {"type": "response.content_part.added", **at, "part": part | {"text": ""}},
+        {"type": "response.output_text.delta", **at, "delta": text, "logprobs": []},
+        {
+            "type": "response.output_item.done",
+            "output_index": 1,
+            "item": message | {"content": [part]},
+        },
+        {"type": "response.completed", "response": response},
+    ]
+    return [event | {"sequence_number": number} for number, event in enumerate(events)]
+
+
 def _host(name: str, dialect: str, run: Callable[[Scene], None], *rows: tuple[str, Fate]) -> Host:
     losses = tuple(Expected(0, *row, Verdict.UNVERIFIABLE) for row in rows)
     return Host(name, dialect, run, says(run), losses)
@@ -189,6 +244,7 @@ HOSTS: Final = (
         (_COMPACTION, Fate.ABSENT_AT_SOURCE),
     ),
     _host("openai-no-include", "openai", never_asks_for_the_seal, (_SEAL, Fate.NOT_REQUESTED)),
+    _host("openai-stream-helper", "openai", adds_up_with_a_helper, (_SEAL, Fate.SDK_LOSSY)),
     _host("anthropic-cut-stream", "anthropic", keeps_a_cut_stream, (_SIGNATURE, Fate.UNSEALED)),
     _host("anthropic-resumed", "anthropic", resumes, (_SIGNATURE, Fate.UNKNOWN)),
     _host("anthropic-removed", "anthropic", loses_it_at_the_provider),
