@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -347,21 +348,30 @@ while True:
 """
 
 
+# under `nohup` a suite ignores SIGHUP, and what it starts would, too
+FRESH = """\
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 @pytest.fixture(name="waiting")
 def _waiting(tmp_path: Path) -> Iterator[Any]:
     """Starts a program that waits for signals, under `run`."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*names: str) -> tuple[subprocess.Popen[str], IO[str]]:
-        command = [*CLI, "run", sys.executable, "-c", WAITS, *names]
+        observed = [*CLI, "run", sys.executable, "-c", WAITS, *names]
         child = subprocess.Popen(
-            command,
+            [sys.executable, "-c", FRESH, *observed],
             cwd=tmp_path,
             env=clean(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         started.append(child)
         assert child.stdout is not None
@@ -370,7 +380,8 @@ def _waiting(tmp_path: Path) -> Iterator[Any]:
 
     yield start
     for child in started:
-        child.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # the program, too: it holds the pipes open
         child.communicate()
 
 
