@@ -16,6 +16,15 @@ app = typer.Typer(
 )
 
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+# which incidents: the same for triage and report
+_Since = Annotated[str, typer.Option(metavar="TIME", help="2h, or a date and time.")]
+_Until = Annotated[str, typer.Option(metavar="TIME", help="The same.")]
+_Conversation = Annotated[str, typer.Option(metavar="KEY", help="Beginning of a key.")]
+_Provider = Annotated[str, typer.Option(metavar="NAME", help="As telemetry names it.")]
+_Model = Annotated[str, typer.Option(metavar="NAME", help="Part of a name.")]
+_Fate = Annotated[str, typer.Option(metavar="FATE", help="Such as dropped.")]
+_Incident = Annotated[str, typer.Option(metavar="ID", help="Beginning of an id.")]
+_Known = Annotated[bool, typer.Option("--known", help="Known losses, too.")]
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -189,15 +198,15 @@ def triage(  # noqa: PLR0913 - one option each
         str | None,
         typer.Option(metavar="TEXT", help="What the provider said; - reads stdin. Not kept."),
     ] = None,
-    since: Annotated[str, typer.Option(metavar="TIME", help="2h, or a date and time.")] = "",
-    until: Annotated[str, typer.Option(metavar="TIME", help="The same.")] = "",
-    conversation: Annotated[str, typer.Option(metavar="KEY", help="Beginning of a key.")] = "",
+    since: _Since = "",
+    until: _Until = "",
+    conversation: _Conversation = "",
     trace: Annotated[str, typer.Option(metavar="ID", help="A trace id.")] = "",
-    provider: Annotated[str, typer.Option(metavar="NAME", help="As telemetry names it.")] = "",
-    model: Annotated[str, typer.Option(metavar="NAME", help="Part of a name.")] = "",
-    fate: Annotated[str, typer.Option(metavar="FATE", help="Such as dropped.")] = "",
-    incident: Annotated[str, typer.Option(metavar="ID", help="Beginning of an id.")] = "",
-    known: Annotated[bool, typer.Option("--known", help="Known losses, too.")] = False,
+    provider: _Provider = "",
+    model: _Model = "",
+    fate: _Fate = "",
+    incident: _Incident = "",
+    known: _Known = False,
     tempo: Annotated[str, typer.Option(metavar="URL", help="Ask Tempo for --trace.")] = "",
     header: Annotated[
         list[str] | None, typer.Option(metavar="NAME:VALUE", help="Sent to Tempo.")
@@ -247,14 +256,14 @@ def report(  # noqa: PLR0913 - one option each
     ] = None,
     *,
     html: Annotated[str, typer.Option(metavar="FILE", help="The page; - is stdout.")],
-    since: Annotated[str, typer.Option(metavar="TIME", help="2h, or a date and time.")] = "",
-    until: Annotated[str, typer.Option(metavar="TIME", help="The same.")] = "",
-    conversation: Annotated[str, typer.Option(metavar="KEY", help="Beginning of a key.")] = "",
-    provider: Annotated[str, typer.Option(metavar="NAME", help="As telemetry names it.")] = "",
-    model: Annotated[str, typer.Option(metavar="NAME", help="Part of a name.")] = "",
-    fate: Annotated[str, typer.Option(metavar="FATE", help="Such as dropped.")] = "",
-    incident: Annotated[str, typer.Option(metavar="ID", help="Beginning of an id.")] = "",
-    known: Annotated[bool, typer.Option("--known", help="Known losses, too.")] = False,
+    since: _Since = "",
+    until: _Until = "",
+    conversation: _Conversation = "",
+    provider: _Provider = "",
+    model: _Model = "",
+    fate: _Fate = "",
+    incident: _Incident = "",
+    known: _Known = False,
     limit: Annotated[int, typer.Option(min=1, help="Most incidents told.")] = 1000,
 ) -> None:
     """Write the incidents of a record as one page that can be shared: no content, no network.
