@@ -25,18 +25,13 @@ def built() -> build.Dashboard:
         "what it costs, and whether sealed values leak into other telemetry.",
         since="now-6h",
     )
-    for panel in (*_numbers(), *_state()):
-        made = made.with_panel(panel)
-    made = made.with_row(parts.row("Ledger"))
-    for panel in _ledger():
-        made = made.with_panel(panel)
-    made = made.with_row(parts.row("Cost"))
-    for panel in _cost():
-        made = made.with_panel(panel)
-    made = made.with_row(parts.row("Faults and leaks"))
-    for panel in _faults():
-        made = made.with_panel(panel)
-    return made
+    return parts.filled(
+        made,
+        (*_numbers(), *_state()),
+        ("Ledger", _ledger()),
+        ("Cost", _cost()),
+        ("Faults and leaks", _faults()),
+    )
 
 
 def _numbers() -> list[parts.Built]:

@@ -47,11 +47,7 @@ def built() -> build.Dashboard:
     )
     for variable in parts.drill_down_sources():
         made = made.with_variable(variable)
-    for panel in (*_numbers(), *_course()):
-        made = made.with_panel(panel)
-    made = made.with_row(parts.row("What, how and where"))
-    for panel in _what():
-        made = made.with_panel(panel)
+    made = parts.filled(made, (*_numbers(), *_course()), ("What, how and where", _what()))
     # needs more than Prometheus: closed, so that nothing fails where there is neither
     drill = parts.row("Drill-down: log events (Loki) and traces (Tempo)").collapsed(True)
     for panel in _behind():

@@ -58,18 +58,13 @@ def built() -> build.Dashboard:
         "verdict, artifact, provider, model and host, beside what the provider itself says.",
         since="now-6h",
     )
-    for panel in (*_numbers(), *_violations()):
-        made = made.with_panel(panel)
-    made = made.with_row(parts.row("Where"))
-    for panel in _where():
-        made = made.with_panel(panel)
-    made = made.with_row(parts.row("What the provider says"))
-    for panel in _provider():
-        made = made.with_panel(panel)
-    made = made.with_row(parts.row("How state is carried, and what nobody can judge"))
-    for panel in _carry():
-        made = made.with_panel(panel)
-    return made
+    return parts.filled(
+        made,
+        (*_numbers(), *_violations()),
+        ("Where", _where()),
+        ("What the provider says", _provider()),
+        ("How state is carried, and what nobody can judge", _carry()),
+    )
 
 
 def _numbers() -> list[parts.Built]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
@@ -191,6 +191,19 @@ def _annotation(title: str, query: str, text: str, colour: str) -> build.Annotat
 def row(title: str) -> build.Row:
     """A headline."""
     return build.Row(title)
+
+
+def filled(
+    made: build.Dashboard, first: Iterable[Built], *sections: tuple[str, Iterable[Built]]
+) -> build.Dashboard:
+    """`made` with panels that stand first, then those of each section under its headline."""
+    for panel in first:
+        made = made.with_panel(panel)
+    for title, panels in sections:
+        made = made.with_row(row(title))
+        for panel in panels:
+            made = made.with_panel(panel)
+    return made
 
 
 # ------------------------------------------------------------------------------------- panels
