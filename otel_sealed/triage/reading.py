@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -24,13 +25,15 @@ Entry: TypeAlias = tuple[int, int, bytes, bytes, bytes, str, str, str, bool, str
 trouble in it, the class of a refusal of sealed state, and the rest as JSON text."""
 
 _HEX: Final = re.compile(r"(?:[0-9a-f]{2}){1,32}\Z")
-_HEXES: Final = re.compile(r"[0-9a-f,]*\Z")
 _FACT: Final = re.compile(r"[a-z0-9_.]{1,60}=[A-Za-z0-9_.:-]{0,80}\Z")
 _SDK: Final = re.compile(r"[A-Za-z0-9._-]{1,60}=[A-Za-z0-9._+!-]{1,40}\Z")
 _MAX: Final = vocab.MAX_ROWS
 _CACHED: Final = 16_384
 _MOST: Final = 1 << 53
-_DIGEST: Final = 32
+_DIGEST: Final = 16
+"""Bytes of one."""
+_NOTHING: Final = [None]
+"""A column that says nothing of any row."""
 _OURS: Final = (vocab.CARRY, vocab.CONVERSATION_KEY, vocab.VERDICT, vocab.PROVIDER_VERDICT)
 _EVENTS: Final = {vocab.VIOLATION.name, vocab.DISAGREEMENT.name}
 
@@ -104,7 +107,7 @@ def is_refusal(said: str, rejection: str) -> bool:
 
 def _violates(body: list[Any]) -> bool:
     _, returned, rows, *_ = body
-    verdicts = returned[5].split(",") if returned else [row[5] for row in rows]
+    verdicts = returned[_VERDICTS].split(",") if returned else [row[5] for row in rows]
     return Verdict.BREAKS in verdicts or Verdict.DEGRADES in verdicts
 
 
@@ -154,7 +157,9 @@ def unpacked(entry: Entry, file: str = "") -> Call:
 
 
 def _rows(columns: list[Any]) -> list[Any]:
-    return [column.split(",") if isinstance(column, str) else column for column in columns]
+    length, *packed = columns
+    found = [column.split(",") if isinstance(column, str) else column for column in packed]
+    return [values if len(values) == length else values * length for values in found]
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -194,13 +199,11 @@ _MODELS: Final = _Cleaner(vocab.model_name)
 
 
 def _hexes(values: list[Any]) -> str:
-    try:
+    with suppress(TypeError, ValueError):  # mostly all are digests, and come out as they went in
         text = ",".join(values)
-    except TypeError:
-        text = "-"
-    plain = len(text) == len(values) * (_DIGEST + 1) - 1 and text.count(",") == len(values) - 1
-    if plain and _HEXES.match(text) and all(len(value) == _DIGEST for value in values):
-        return text
+        whole = len(text) == len(values) * (2 * _DIGEST + 1) - 1
+        if whole and text == bytes.fromhex(text.replace(",", "")).hex(",", _DIGEST):
+            return text
     return ",".join(map(_hex, values))
 
 
@@ -228,6 +231,7 @@ _RETURNED: Final[tuple[_Column, ...]] = (
     (vocab.RETURNED_RULES, _RULES.column),
     (vocab.RETURNED_CAUSES, _WORDS.column),
 )
+_VERDICTS: Final = 1 + [name for name, _ in _RETURNED].index(vocab.RETURNED_VERDICTS)
 _COUNTS: Final = (
     vocab.RECEIVED_COUNT,
     vocab.RETURNED_COUNT,
@@ -243,17 +247,22 @@ _USAGE: Final = (
 
 
 def _columns(a: Json, wanted: tuple[_Column, ...]) -> list[Any]:
-    """Index-aligned columns; one of another length than the first says nothing of any row."""
+    """The number of rows and the columns of them, one value for a column that says the same of all.
+
+    One of another length than the first says nothing of any row.
+    """
     first = a.get(wanted[0][0])
     if not isinstance(first, list) or not first:
         return []
     length = min(len(first), _MAX)
-    empty: list[Any] = [None] * length
-    found = []
+    found: list[Any] = [length]
     for name, clean in wanted:
-        values = a.get(name)
-        fits = isinstance(values, list) and len(values) == len(first)
-        found.append(clean(values[:_MAX] if fits and values else empty))
+        values = a.get(name, _NOTHING)
+        if not isinstance(values, list) or len(values) != len(first):
+            values = _NOTHING
+        elif values.count(values[0]) == len(values):
+            values = values[:1]
+        found.append(clean(values[:_MAX]))
     return found
 
 
