@@ -37,6 +37,8 @@ from otel_sealed.wire import Exchange
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from opentelemetry.context import Context
+
 _REFUSED: Final = 400
 
 
@@ -46,28 +48,31 @@ class Call:
     claims: ClassVar[bool] = True
     """Whether a span of another tracer stands for it, and is written on."""
 
+    # what a call begins with stands here: it is made while the application waits
+    late = False
+    """Begun at its first attempt, since its beginning was not seen."""
+    _duration_s: float | None = None
+    _settled = False
+    _returned = False
+    _sent: Sent | None = None
+    _claim: Claim | None = None
+    _active: Span | None = None
+    _context: Context | None = None
+    _status: int | None = None
+    _content_type = ""
+    _body: Any = None
+    _kept: Kept | None = None
+    _error: str | None = None
+    _handed: Callable[[], Any] | None = None
+
     def __init__(self, runtime: Runtime, kind: Kind, model: str = "") -> None:
         """`model` is what the caller asked for, as far as known without reading the body."""
-        self.late = False  # begun at its first attempt, since its beginning was not seen
         self._runtime = runtime
         self._kind = kind
         self._model = model
         self._started_ns = time.time_ns()
         self._started = time.perf_counter()
-        self._duration_s: float | None = None
         self._lock = threading.RLock()
-        self._settled = False
-        self._returned = False
-        self._sent: Sent | None = None
-        self._claim: Claim | None = None
-        self._active: Span | None = None
-        self._context = otel_context.get_current()
-        self._status: int | None = None
-        self._content_type = ""
-        self._body: Any = None
-        self._kept: Kept | None = None
-        self._error: str | None = None
-        self._handed: Callable[[], Any] | None = None
 
     # ------------------------------------------------------------------------- what is gathered
 

@@ -13,7 +13,7 @@ import json
 import re
 import sys
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -47,6 +47,7 @@ _BATCHES: Final = (
         replace(_KIND, name="batch_result", transport="batch", parts=contents_answered),
     ),
 )
+_NAMES: Final = ("http_method", "path", "request_dict")
 _OK: Final = 200
 _SIGNATURE: Final = "gemini.part.thought_signature"
 
@@ -118,8 +119,11 @@ class GenAI:
         self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
         call = None
-        with shield("genai.request"):
+        try:
             call = self._begin(client, args, kwargs)
+        except Exception:
+            with shield("genai.request"):
+                raise
         try:
             result = wrapped(*args, **kwargs)
         except BaseException as error:
@@ -136,8 +140,11 @@ class GenAI:
         self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
         call = None
-        with shield("genai.request"):
+        try:
             call = self._begin(client, args, kwargs)
+        except Exception:
+            with shield("genai.request"):
+                raise
         try:
             result = await wrapped(*args, **kwargs)
         except BaseException as error:
@@ -175,8 +182,11 @@ class GenAI:
         self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
         call = None
-        with shield("genai.request"):
+        try:
             call = self._begin(client, args, kwargs)
+        except Exception:
+            with shield("genai.request"):
+                raise
         try:
             inner = await wrapped(*args, **kwargs)
         except BaseException as error:
@@ -215,19 +225,25 @@ def _kind() -> Kind:
 
 def _turn(args: Any, kwargs: Mapping[str, Any]) -> tuple[Kind, str, dict[str, Any]] | None:
     """(kind, model, wire JSON) of a call that is a turn of a model, or a batch of some."""
-    names = ("http_method", "path", "request_dict")
-    given = {**dict(zip(names, args, strict=False)), **kwargs}
-    method, path = str(given["http_method"]).lower(), str(given["path"])
+    given = {**dict(zip(_NAMES, args, strict=False)), **kwargs} if args else kwargs
     request = given["request_dict"]
-    found = _TURN.search(path) if method == "post" else None
-    if not isinstance(request, dict):
+    found = _asked(str(given["http_method"]).lower(), str(given["path"]))
+    if found is None or not isinstance(request, dict):
         return None
+    kind, model = found
+    return kind or _kind(), model, request
+
+
+@lru_cache(maxsize=256)
+def _asked(method: str, path: str) -> tuple[Kind | None, str] | None:
+    """(kind, model) of what is observed, by method and path; no kind for what one turn is."""
+    found = _TURN.search(path) if method == "post" else None
     if found is not None:
-        return _kind(), found[1], request
+        return None, found[1]
     for asked, pattern, kind in _BATCHES:
         found = pattern.search(path) if method == asked else None
         if found is not None:
-            return kind, found[1], request
+            return kind, found[1]
     return None
 
 

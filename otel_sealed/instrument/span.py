@@ -56,7 +56,10 @@ class Claimant(Protocol):
 def suppressed() -> bool:
     """Whether the application asked instrumentations to stand aside (both spellings of the key)."""
     context = otel_context.get_current()
-    return any(context.get(key) for key in _SUPPRESSED)
+    for key in _SUPPRESSED:  # noqa: SIM110 - asked at each call, and a generator costs as much again
+        if context.get(key):
+            return True
+    return False
 
 
 def stands_aside() -> bool:

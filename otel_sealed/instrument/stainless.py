@@ -90,9 +90,12 @@ class Stainless:
         self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
         call = token = None
-        with shield(self._where):
+        try:
             call = self._begin(args, kwargs)
             token = _CURRENT.set(call)
+        except Exception:
+            with shield(self._where):
+                raise
         try:
             result = wrapped(*args, **kwargs)
         except BaseException as error:
@@ -112,9 +115,12 @@ class Stainless:
         self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
         call = token = None
-        with shield(self._where):
+        try:
             call = self._begin(args, kwargs)
             token = _CURRENT.set(call)
+        except Exception:
+            with shield(self._where):
+                raise
         try:
             result = await wrapped(*args, **kwargs)
         except BaseException as error:
@@ -146,12 +152,15 @@ class Stainless:
         self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
         request = wrapped(*args, **kwargs)
-        with shield("stainless.build_request"):
+        try:
             call = _CURRENT.get()
             if call is _UNSEEN or (isinstance(call, Call) and call.late):
                 call = self._late(call, args, kwargs)
             if isinstance(call, Call):
                 call.sending(sent_of(HttpSent(request), request, call))
+        except Exception:
+            with shield("stainless.build_request"):
+                raise
         return request
 
     def _late(self, before: object, args: Any, kwargs: Mapping[str, Any]) -> Call | None:
@@ -228,10 +237,13 @@ def _process_response(
     wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
 ) -> Any:
     """Sync and async alike: what is ours is done before the real one starts."""
-    with shield("stainless.response"):
+    try:
         call = _CURRENT.get()
         if isinstance(call, Call):
             _responded(call, kwargs["response"])
+    except Exception:
+        with shield("stainless.response"):
+            raise
     return wrapped(*args, **kwargs)
 
 
