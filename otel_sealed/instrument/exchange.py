@@ -78,12 +78,14 @@ class Call:
 
     def sending(self, sent: Sent) -> None:
         """An attempt is about to be sent; the last one counts."""
+        if self._sent is not None:
+            self._status = self._body = self._kept = None
         self._sent = sent
-        self._status = self._body = self._kept = None
         if self._claim is None:
             self._context = otel_context.get_current()
             self._active = trace.get_current_span(self._context)
-            self._claim = claim(self, self._active) if self.claims else None
+            if self.claims and self._active is not trace.INVALID_SPAN:
+                self._claim = claim(self, self._active)
 
     def attempted(self, sent: Sent) -> None:
         """The attempt that was answered, where it is not the one that was built."""

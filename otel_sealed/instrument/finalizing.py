@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 from collections import deque
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def unwatch() -> None:
 
 def running() -> bool:
     """Whether this very thread is inside a collection, or the interpreter is going down."""
-    return _collecting == threading.get_ident() or sys.is_finalizing()
+    return _collecting == get_ident() or sys.is_finalizing()
 
 
 def later(work: Callable[[], None]) -> None:
@@ -64,4 +64,4 @@ def forget() -> None:
 
 def _noticed(phase: str, _info: dict[str, Any]) -> None:
     global _collecting  # noqa: PLW0603 - one collector a process
-    _collecting = threading.get_ident() if phase == "start" else None
+    _collecting = get_ident() if phase == "start" else None
