@@ -85,7 +85,8 @@ class Field:
     """One sealed, signed or identifying key of a carrier.
 
     `key` may be dotted; `aliases` are other spellings of it. `binary`: compare decoded bytes, the
-    spelling being benign (Gemini, Bedrock blobs).
+    spelling being benign (Gemini, Bedrock blobs). `behind`: the value is what stands behind this
+    mark in the text of the key, as relays hide it in an id; without the mark it is absent.
     """
 
     key: str
@@ -93,6 +94,11 @@ class Field:
     role: Role = Role.SEAL
     binary: bool = False
     aliases: tuple[str, ...] = ()
+    behind: str = ""
+
+    def told(self, text: str) -> str:
+        """The value in the text of its key; empty where there is none."""
+        return text.partition(self.behind)[2] if self.behind else text
 
 
 @dataclass(frozen=True, slots=True)

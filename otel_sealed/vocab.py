@@ -588,7 +588,14 @@ SEALS: Final = frozenset(
         "openai.agent_message.encrypted_content",
         "gemini.part.thought_signature",
         "bedrock.redacted_content",
+        "gemini.message.thought_signature",
+        "gemini.tool_call.thought_signature",
+        "litellm.thinking_blocks.data",
+        "litellm.thinking_blocks.signature",
+        "litellm.tool_call.thought_signature",
         "openrouter.reasoning_details",
+        "openrouter.reasoning_details.data",
+        "openrouter.reasoning_details.signature",
     }
 )
 """Opaque values: their digests may leave under the process key."""
@@ -601,6 +608,9 @@ COMPANIONS: Final = frozenset(
         "openai.compaction.id",
         "openai.message.phase",
         "openai.program.code",
+        "litellm.thinking_blocks.text",
+        "openrouter.reasoning_details.id",
+        "openrouter.reasoning_details.text",
     }
 )
 """Readable values and ids that a seal vouches for."""

@@ -1,4 +1,4 @@
-"""Gemini's contract as data: rules G1–G20 in the order they are tried (contract §5)."""
+"""Gemini's contract as data: rules G1–G18 in the order they are tried (contract §5)."""
 
 from __future__ import annotations
 
@@ -201,17 +201,5 @@ RULES: tuple[Rule, ...] = (
         "a continuation token lives for one call chain; the SDK resumes by itself",
         "never in the hands of the host",
         "S types.py, chats.py",
-    ),
-    undecidable(
-        "G19",
-        "the OpenAI-compatible endpoint carries the signature in extra_content",
-        "another wire: the chat.completions dialect",
-        "I dayu-agent#45",
-    ),
-    undecidable(
-        "G20",
-        "gateways hide the signature in the tool-call id",
-        "found wherever it stands: misplaced or foreign, judged by G6 and G11",
-        "C litellm factory.py",
     ),
 )

@@ -60,6 +60,8 @@ _VENDORS: Final = {
 def provider_name(vendor: str, *, platform: str = "", host: str = "") -> str:
     """`gen_ai.provider.name` for who answers: the platform where there is one, else the vendor."""
     where = f"{platform} {host}".lower()
+    if "openrouter" in where:
+        return "openrouter"
     if "bedrock" in where:
         return "aws.bedrock"
     if "vertex" in where or "aiplatform.googleapis" in where:

@@ -74,6 +74,7 @@ class Handed:
             now = found
             for step in key.split("."):
                 now = _step(now, step)
+            now = field.told(now) if isinstance(now, str) else now
             if isinstance(now, str) and now:
                 return digest.text(now) != value.digest and digest.canon(now) != value.canon
             if isinstance(now, bytes) and now:

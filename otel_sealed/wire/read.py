@@ -215,6 +215,10 @@ class Reader:
             return self._from_bytes(field_, found, windows=windows)
         if not isinstance(found, str):
             return Value(field_.artifact, field_.role, State.INVALID, self._digest.value(found))
+        if field_.behind:
+            found = field_.told(found)
+            if not found:
+                return Value(field_.artifact, field_.role, State.ABSENT)
         if not found:
             return Value(field_.artifact, field_.role, State.EMPTY, self._digest.text(""))
         return self._from_text(field_, found, texts, windows=windows)

@@ -151,7 +151,7 @@ class Search:
                 for key in (f.key, *f.aliases) if f.artifact == artifact else ():
                     value = _resolve(block, key)
                     if isinstance(value, str):
-                        return value
+                        return f.told(value)
         return None
 
     def encoded(self, path: str, artifact: str) -> tuple[bytes, ...]:
@@ -377,7 +377,7 @@ def _last_parts(dialect: Dialect) -> set[str]:
         key.rsplit(".", 1)[-1]
         for carrier in dialect.carriers.values()
         for f in carrier.fields
-        if f.role == "seal"
+        if f.role == "seal" and not f.behind
         for key in (f.key, *f.aliases)
     }
 

@@ -17,33 +17,55 @@ from typing import Any
 from otel_sealed.contract import Api, Exchange
 from otel_sealed.model import Finding, Report
 from otel_sealed.tracker import Tracker
+from tests.core.chat_wire import (
+    CHAT_MODELS,
+    CHAT_SCRIPTS,
+    CHATS,
+    chat_base,
+    chat_events,
+    chat_reply,
+    chat_results,
+)
 
 Body = dict[str, Any]
 Change = Callable[[Body], Body]
 
 KEY = b"k" * 32
 DIALECTS = ("anthropic", "openai", "gemini")
+MATRIX = (*DIALECTS, *CHATS)
 APIS = {
     "anthropic": Api.MESSAGES,
     "openai": Api.RESPONSES,
     "gemini": Api.GENERATE_CONTENT,
+    **dict.fromkeys(CHATS, Api.CHAT_COMPLETIONS),
 }
-VENDORS = {"anthropic": "anthropic", "openai": "openai", "gemini": "google"}
+VENDORS = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "gemini": "google",
+    "chat": "google",
+    "openrouter": "openrouter",
+}
 HOSTS = {
     "anthropic": "api.anthropic.com",
     "openai": "api.openai.com",
     "gemini": "generativelanguage.googleapis.com",
+    "chat": "generativelanguage.googleapis.com",
+    "openrouter": "openrouter.ai",
 }
 MODELS = {
     "anthropic": "claude-opus-5",
     "openai": "gpt-5.6-sol",
     "gemini": "gemini-3-pro-preview",
+    **CHAT_MODELS,
 }
 KINDS = ("standard", "compaction")
 SEALS = {
     "anthropic": "anthropic.thinking.signature",
     "openai": "openai.reasoning.encrypted_content",
     "gemini": "gemini.part.thought_signature",
+    "chat": "gemini.tool_call.thought_signature",
+    "openrouter": "openrouter.reasoning_details.signature",
 }
 
 
@@ -283,7 +305,12 @@ def _gemini(mint: Mint) -> list[Body]:
     ]
 
 
-_STANDARD = {"anthropic": _anthropic, "openai": _openai, "gemini": _gemini}
+_STANDARD: dict[str, Callable[[Mint], list[Body]]] = {
+    "anthropic": _anthropic,
+    "openai": _openai,
+    "gemini": _gemini,
+    **CHAT_SCRIPTS,
+}
 _COMPACTION = {"anthropic": _anthropic_compaction, "openai": _openai_compaction}
 
 
@@ -292,6 +319,8 @@ _COMPACTION = {"anthropic": _anthropic_compaction, "openai": _openai_compaction}
 
 def base(dialect: str) -> Body:
     """A request without a history."""
+    if dialect in CHATS:
+        return chat_base(dialect)
     if dialect == "anthropic":
         return {
             "model": MODELS[dialect],
@@ -332,6 +361,8 @@ def ask(dialect: str, text: str) -> list[Body]:
         return [{"role": "user", "parts": [{"text": text}]}]
     if dialect == "openai":
         return [{"role": "user", "content": [{"type": "input_text", "text": text}]}]
+    if dialect in CHATS:
+        return [{"role": "user", "content": text}]
     return [{"role": "user", "content": [{"type": "text", "text": text}]}]
 
 
@@ -340,6 +371,8 @@ def reply(dialect: str, response: Body) -> list[Body]:
     response = copy.deepcopy(response)
     if dialect == "gemini":
         return [response["candidates"][0]["content"]]
+    if dialect in CHATS:
+        return chat_reply(response)
     if dialect == "openai":
         return list(response["output"])
     return [{"role": "assistant", "content": response["content"]}]
@@ -347,6 +380,8 @@ def reply(dialect: str, response: Body) -> list[Body]:
 
 def results(dialect: str, response: Body) -> list[Body]:
     """What the results of its calls add to the history; nothing where it called nothing."""
+    if dialect in CHATS:
+        return chat_results(response)
     if dialect == "gemini":
         calls = [p["functionCall"] for p in _parts(response) if "functionCall" in p]
         parts = [
@@ -622,6 +657,7 @@ _EVENTS: dict[str, Callable[[Body], list[Body]]] = {
     "anthropic": anthropic_events,
     "openai": openai_events,
     "gemini": gemini_events,
+    **dict.fromkeys(CHATS, chat_events),
 }
 
 

@@ -13,10 +13,11 @@ import pytest
 
 from otel_sealed.contract import Api, Exchange
 from otel_sealed.tracker import Tracker
+from tests.core.chat_wire import CHATS
 from tests.core.conversations import (
     APIS,
-    DIALECTS,
     KEY,
+    MATRIX,
     Body,
     conversation,
     exchange,
@@ -37,7 +38,7 @@ def deep(depth: int = 1000) -> Any:
     return value
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 @pytest.mark.parametrize(
     ("body", "unread"),
     [
@@ -56,7 +57,7 @@ def test_an_unreadable_body_is_named(dialect: str, body: Any, unread: str) -> No
     assert (report.findings, report.received, report.verdict) == ((), (), None)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 @pytest.mark.parametrize("body", [[], "text", 7, True, b"[]", b"null", b'"x"'], ids=repr)
 def test_a_request_that_is_no_object_is_named(dialect: str, body: Any) -> None:
     """A request has to be a JSON object."""
@@ -64,7 +65,7 @@ def test_a_request_that_is_no_object_is_named(dialect: str, body: Any) -> None:
     assert report.unread in (("request.shape",), ("request.json",))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_a_broken_event_is_named_and_the_others_count(dialect: str) -> None:
     """One unreadable event loses that event only."""
     plan = conversation(dialect)
@@ -100,7 +101,7 @@ WRONG: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 @pytest.mark.parametrize("value", WRONG, ids=range(len(WRONG)))
 def test_wrong_types_anywhere_raise_nothing(dialect: str, value: Any) -> None:
     """Every key of a request, a response and an event holds something it should not."""
@@ -119,7 +120,7 @@ def test_wrong_types_anywhere_raise_nothing(dialect: str, value: Any) -> None:
     tracker.observe(exchange(dialect, None, None, events=value))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 @pytest.mark.parametrize("value", WRONG, ids=range(len(WRONG)))
 def test_wrong_types_in_a_block_raise_nothing(dialect: str, value: Any) -> None:
     """Every key of every block of a history holds something it should not."""
@@ -136,7 +137,7 @@ def test_wrong_types_in_a_block_raise_nothing(dialect: str, value: Any) -> None:
         tracker.observe(exchange(dialect, history_now, None))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_unknown_block_types_are_read_by_their_keys(dialect: str) -> None:
     """A block nobody describes is sealed where its keys say so, and is judged by no rule."""
     block = {"type": "novel", "encrypted_content": "Q2FuYXJ5" * 8, "signature": "U2ln" * 16}
@@ -147,19 +148,23 @@ def test_unknown_block_types_are_read_by_their_keys(dialect: str) -> None:
             "candidates": [{"content": {"parts": [{"novel": {}, "thoughtSignature": "U2ln" * 16}]}}]
         },
     }
+    for name in CHATS:
+        message = {"role": "assistant", "reasoning_details": [block]}
+        answers[name] = {"choices": [{"message": message, "finish_reason": "stop"}]}
     tracker = Tracker(KEY)
     body = request(dialect, [])
     report = tracker.observe(exchange(dialect, copy.deepcopy(body), answers[dialect]))
     assert report.unread == ()
+    name = "chat" if dialect in CHATS else dialect
     if dialect != "gemini":
         assert {r.artifact for r in report.received} == {
-            f"{dialect}.other.encrypted_content",
-            f"{dialect}.other.signature",
+            f"{name}.other.encrypted_content",
+            f"{name}.other.signature",
         }
     assert report.received_types == (("novel",) if dialect != "gemini" else ("signature",))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_lone_surrogates_raise_nothing(dialect: str) -> None:
     """Half a character anywhere is half a character."""
     plan = conversation(dialect, source=lambda b: json.loads(_broken(b)))
@@ -171,7 +176,7 @@ def _broken(body: Body) -> str:
     return json.dumps(body).replace("Answer", "\\ud83d").replace("Thought", "\\ude00 \\ud83d")
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 @pytest.mark.parametrize(
     "number",
     ["NaN", "Infinity", "-Infinity", "1e999", "9" * 4000, "1E400", "-0.0"],
@@ -189,7 +194,7 @@ def test_odd_numbers_raise_nothing(dialect: str, number: str) -> None:
     assert {f.fate.value for f in report.findings} == {"intact"}
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_giant_integers_of_parsed_bodies_raise_nothing(dialect: str) -> None:
     """A parsed body may hold integers that Python refuses to write as decimals."""
     plan = conversation(dialect, turns=2)
@@ -199,7 +204,7 @@ def test_giant_integers_of_parsed_bodies_raise_nothing(dialect: str) -> None:
     assert {f.fate.value for f in rows(reports)} == {"intact"}
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_bytes_in_parsed_bodies_raise_nothing(dialect: str) -> None:
     """Old SDKs hand over parsed bodies that hold bytes."""
     plan = conversation(dialect, turns=2)
@@ -218,7 +223,7 @@ def test_a_gemini_signature_may_be_bytes() -> None:
     assert {f.fate.value for f in rows(observe(plan))} == {"fabricated"}
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_duplicate_keys_count_as_the_last(dialect: str) -> None:
     """What JSON readers do with a key that stands twice."""
     plan = conversation(dialect, turns=2)
@@ -230,7 +235,7 @@ def test_duplicate_keys_count_as_the_last(dialect: str) -> None:
     assert {f.fate.value for f in report.findings} == {"intact"}
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_a_huge_body_is_read_in_bounded_time(dialect: str) -> None:
     """Megabytes of hostile text end the search for a lost seal early."""
     plan = conversation(dialect, turns=2)
@@ -239,7 +244,9 @@ def test_a_huge_body_is_read_in_bounded_time(dialect: str) -> None:
     told = history(body)
     told[:] = [one for one in told if one.get("type") != "reasoning"]
     for one in told:
-        if one.get("role") in ("assistant", "model"):
+        if one.pop("reasoning_details", one.pop("tool_calls", None)):
+            one["content"] = [{"type": "text", "text": noise}]
+        elif one.get("role") in ("assistant", "model"):
             for key in ("content", "parts"):
                 if key in one:
                     one[key] = [p for p in one[key] if "thoughtSignature" not in p]
@@ -256,7 +263,7 @@ def test_a_huge_body_is_read_in_bounded_time(dialect: str) -> None:
     assert "dropped" in {f.fate.value for f in report.findings}
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_deep_nesting_inside_a_block_is_read(dialect: str) -> None:
     """A tool's arguments may be nested a thousand deep."""
     plan = conversation(dialect, turns=2)
@@ -269,7 +276,7 @@ def test_deep_nesting_inside_a_block_is_read(dialect: str) -> None:
     assert "dropped" not in {f.fate.value for f in report.findings}
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_bodies_nested_a_thousand_deep_raise_nothing(dialect: str) -> None:
     """Parsed or raw, as request, response or event."""
     nested, text = deep(1000), '{"a": [' * 1000 + "1" + "]}" * 1000
@@ -282,7 +289,7 @@ def test_bodies_nested_a_thousand_deep_raise_nothing(dialect: str) -> None:
             assert Tracker(KEY).observe(known).findings == ()
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_no_record_shows_content(dialect: str) -> None:
     """The repr of a report holds no text, seal, id or credential of the conversation."""
     plan = conversation(dialect, around={"account": "sk-secret-credential"})
@@ -298,7 +305,10 @@ _HARMLESS = {
     text[at : at + 12]
     for text in (
         "gemini-3-pro-preview",
-        "claude-opus-5",
+        "anthropic/claude-opus-5",
+        "chat.completion",
+        "reasoning.text",
+        "reasoning.encrypted",
         "reasoning.encrypted_content",
         "redacted_thinking",
         "function_call_output",

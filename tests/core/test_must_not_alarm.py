@@ -31,8 +31,8 @@ from tests.core.builders import (
     without,
 )
 from tests.core.conversations import (
-    DIALECTS,
     KEY,
+    MATRIX,
     Body,
     ask,
     conversation,
@@ -310,7 +310,7 @@ def test_11_context_editing() -> None:
     assert quiet(report) == [("intact", "ok", "")] * 2
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_12_retry(dialect: str) -> None:
     """The same request again, answered anew: only the answer that is replayed is expected."""
     plan = conversation(dialect)
@@ -321,7 +321,7 @@ def test_12_retry(dialect: str) -> None:
     quiet(*observe([*plan[:2], again, *plan[2:]]))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_12_fork(dialect: str) -> None:
     """Two branches from one point expect only what lies before it and their own."""
     main = conversation(dialect)
@@ -333,7 +333,7 @@ def test_12_fork(dialect: str) -> None:
     quiet(side, *observe(main[3:], tracker))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_12_regeneration_from_an_earlier_point(dialect: str) -> None:
     """Going back two turns drops nothing."""
     plan = conversation(dialect)
@@ -343,7 +343,7 @@ def test_12_regeneration_from_an_earlier_point(dialect: str) -> None:
     quiet(tracker.observe(exchange(dialect, body, conversation(dialect, "new")[1].response)))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_13_parallel_conversations(dialect: str) -> None:
     """Conversations interleaved in one process never meet."""
     plans = [conversation(dialect, seed) for seed in range(4)]
@@ -351,7 +351,7 @@ def test_13_parallel_conversations(dialect: str) -> None:
     quiet(*(tracker.observe(plan[at]) for at in range(6) for plan in plans))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_13_sub_agent(dialect: str) -> None:
     """A sub-agent has a history of its own, started from within a turn."""
     outer, inner = conversation(dialect, "outer"), conversation(dialect, "inner")
@@ -372,7 +372,7 @@ def test_14_signature_only_part_on_vertex() -> None:
     assert quiet(report) == [("dropped", "allowed", "G12")]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_15_process_restart(dialect: str) -> None:
     """Without a record everything is unverifiable, and what comes after is known again."""
     plan = conversation(dialect)

@@ -15,8 +15,8 @@ from otel_sealed.model import Report
 from otel_sealed.testing.mutations import FREEDOMS, MECHANISMS, MUTATIONS, Freedom, Mutation, Side
 from otel_sealed.tracker import Tracker
 from tests.core.conversations import (
-    DIALECTS,
     KEY,
+    MATRIX,
     STREAM,
     WHOLE,
     Delivery,
@@ -128,7 +128,7 @@ def test_a_stream_cut_at_any_event_and_asked_for_again_changes_nothing(
         assert_shown(mutation, observe(plan))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 @pytest.mark.parametrize("delivery", [WHOLE, STREAM], ids=["whole", "stream"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_faithful_host_has_nothing_but_intact_artifacts(
@@ -142,7 +142,7 @@ def test_a_faithful_host_has_nothing_but_intact_artifacts(
     assert [r.expected for r in reports] == [r.returned for r in reports]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_the_verdicts_of_a_stream_are_those_of_the_whole_body(dialect: str) -> None:
     """One case, many deliveries: the same receipts and the same rows."""
     shown = [
@@ -178,7 +178,7 @@ def test_the_records_of_the_catalogue_are_well_made() -> None:
     names = [(d, m.name) for m in MUTATIONS for d in m.dialects]
     assert len(names) == len(set(names))
     assert [m.name for m in MUTATIONS if not m.says or not m.expected or not m.dialects] == []
-    assert {d for m in MUTATIONS for d in m.dialects} == set(DIALECTS)
+    assert {d for m in MUTATIONS for d in m.dialects} == set(MATRIX)
 
 
 @pytest.mark.parametrize(("dialect", "mutation"), CELLS)
@@ -203,7 +203,7 @@ def test_a_freedom_never_touches_the_body_it_is_given(freedom: Freedom) -> None:
     assert before == body
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_a_cut_stream_that_is_replayed_as_it_came_is_never_an_alarm_about_others(
     dialect: str,
 ) -> None:

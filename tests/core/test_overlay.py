@@ -24,10 +24,10 @@ from tests.core.builders import (
     thinking,
     use,
 )
+from tests.core.chat_cases import called, reasoned
 from tests.core.conversations import (
-    APIS,
-    DIALECTS,
     KEY,
+    MATRIX,
     Body,
     conversation,
     exchange,
@@ -287,12 +287,17 @@ WORDS = {
     "anthropic": "messages.1.content.0: Invalid `signature` in `thinking` block",
     "openai": "The encrypted content for item rs_1 could not be verified.",
     "gemini": "Thought signature is not valid",
+    "chat": "Function call is missing a thought_signature in functionCall parts.",
+    "openrouter": "messages.1.content.0: Invalid `signature` in `thinking` block",
 }
 CLASSES = {
     "anthropic": R.SIGNATURE_INVALID,
     "openai": R.UNDECRYPTABLE,
     "gemini": R.SIGNATURE_INVALID,
+    "chat": R.SIGNATURE_MISSING,
+    "openrouter": R.SIGNATURE_INVALID,
 }
+SHAPES = {"gemini": "google", "chat": "google", "openrouter": "openai"}
 
 
 def second(dialect: str, **around: Any) -> Report:
@@ -305,13 +310,13 @@ def second(dialect: str, **around: Any) -> Report:
 
 def error_events(dialect: str) -> list[Body]:
     """The same refusal inside a stream that began with 200."""
-    error = bodies("", WORDS[dialect])[dialect if dialect != "gemini" else "google"]["error"]
+    error = bodies("", WORDS[dialect])[SHAPES.get(dialect, dialect)]["error"]
     if dialect == "openai":
         return [
             {"type": "response.created", "response": {"id": "r", "output": []}},
             {"type": "response.failed", "response": {"id": "r", "error": error, "output": []}},
         ]
-    if dialect == "gemini":
+    if dialect in SHAPES:
         return [{"error": error}]
     return [
         {"type": "message_start", "message": {"id": "m", "content": []}},
@@ -320,7 +325,7 @@ def error_events(dialect: str) -> list[Body]:
 
 
 def refusals(dialect: str) -> dict[str, dict[str, Any]]:
-    body = bodies("", WORDS[dialect])[dialect if dialect != "gemini" else "google"]
+    body = bodies("", WORDS[dialect])[SHAPES.get(dialect, dialect)]
     raw = json.dumps(body).encode()
     stream = error_events(dialect)
     found = {
@@ -339,7 +344,7 @@ def refusals(dialect: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-CELLS = [(dialect, way) for dialect in DIALECTS for way in refusals(dialect)]
+CELLS = [(dialect, way) for dialect in MATRIX for way in refusals(dialect)]
 
 
 @pytest.mark.parametrize(("dialect", "way"), CELLS)
@@ -352,7 +357,7 @@ def test_a_refusal_is_seen_wherever_it_arrives(dialect: str, way: str) -> None:
     assert {f.rejection for f in report.findings} == {CLASSES[dialect]}
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_a_clean_artifact_that_was_refused_broke_beyond_us(dialect: str) -> None:
     """Fate and verdict stay; the place where it happened is beyond our boundary."""
     report = second(dialect, **refusals(dialect)["400"])
@@ -473,6 +478,8 @@ def test_the_class_of_a_refusal_never_changes_a_fate_or_a_verdict() -> None:
         "anthropic": message(thinking(), use()),
         "openai": response(reasoning(), call()),
         "gemini": candidate(part()),
+        "chat": called(),
+        "openrouter": reasoned(),
     }
     for dialect, answer in answers.items():
         body = request(dialect, [])
@@ -481,5 +488,5 @@ def test_the_class_of_a_refusal_never_changes_a_fate_or_a_verdict() -> None:
         history(again).extend(step(dialect, answer, "And?"))
         report = tracker.observe(exchange(dialect, again, None, **refusals(dialect)["400"]))
         assert {(f.fate.value, f.verdict.value) for f in report.findings} == {("intact", "ok")}
-    assert set(answers) == set(APIS)
+    assert set(answers) == set(MATRIX)
     assert observe([]) == []

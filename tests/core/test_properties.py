@@ -17,8 +17,8 @@ from otel_sealed.testing.mutations import FREEDOMS, MUTATIONS, Side
 from otel_sealed.tracker import Tracker
 from tests.core.conversations import (
     APIS,
-    DIALECTS,
     KEY,
+    MATRIX,
     STREAM,
     WHOLE,
     Body,
@@ -37,7 +37,7 @@ PROFILE = settings(
 MORE = settings(PROFILE, max_examples=120)
 HARMLESS = {"ok", "allowed", "unverifiable"}
 
-dialects = st.sampled_from(DIALECTS)
+dialects = st.sampled_from(MATRIX)
 seeds = st.integers(0, 10_000)
 deliveries = st.sampled_from([WHOLE, STREAM])
 json_values = st.recursive(
@@ -117,8 +117,18 @@ def sealed_values(dialect: str, body: Body) -> Iterator[tuple[Body, str]]:
     for one in history(body):
         content = one.get("content") or one.get("parts")
         blocks = content if isinstance(content, list) else []
-        for block in (one, *blocks):
-            for key in ("signature", "data", "encrypted_content", "thoughtSignature"):
+        calls = one.get("tool_calls", ())
+        extras = [
+            held["extra_content"]["google"] for held in (one, *calls) if "extra_content" in held
+        ]
+        for block in (one, *blocks, *one.get("reasoning_details", ()), *extras):
+            for key in (
+                "signature",
+                "data",
+                "encrypted_content",
+                "thoughtSignature",
+                "thought_signature",
+            ):
                 if isinstance(block.get(key), str):
                     yield block, key
     assert dialect in APIS
@@ -233,7 +243,7 @@ def test_arbitrary_bytes_never_raise(data: bytes, api: Api) -> None:
     Tracker(KEY).observe(Exchange(api=api, request="{}", events=b"data: " + data + b"\n\n"))
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_the_same_exchanges_give_the_same_reports(dialect: str) -> None:
     """The core has no clock and no chance."""
     assert observe(conversation(dialect)) == observe(conversation(dialect))

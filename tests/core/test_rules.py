@@ -47,6 +47,7 @@ from tests.core.builders import (
     use,
     without,
 )
+from tests.core.chat_cases import CHAT_CASES
 from tests.core.conversations import KEY, Body, Change, exchange, history
 
 BY_NAME = {dialect.name: dialect for dialect in dialects().values()}
@@ -850,6 +851,8 @@ CASES["interactions"] = {
     "G17": (lambda: interactions(previous="i_1"), lambda: interactions(previous=None)),
 }
 
+CASES["chat"] = CHAT_CASES
+
 DECIDABLE = sorted({(name, rule.id) for name, rule in tables() if not rule.undecidable})
 LISTED = sorted((name, id_) for name, cases in CASES.items() for id_ in cases)
 
@@ -892,7 +895,7 @@ def test_every_row_has_a_source_and_a_date() -> None:
 def test_ids_are_well_formed() -> None:
     """Ids are a letter of the table, or X, and a number."""
     letters = {"otel_sealed": "X", "anthropic": "AX", "openai": "OX", "gemini": "GX"}
-    letters["interactions"] = "G"
+    letters |= {"interactions": "G", "chat": "GRX"}
     bad = [
         rule.id for name, rule in tables() if not re.fullmatch(rf"[{letters[name]}]\d+", rule.id)
     ]

@@ -16,8 +16,8 @@ from otel_sealed.model import Carry, Report, Verdict
 from otel_sealed.tracker import Tracker
 from tests.core.builders import call, message, reasoning, response, text, thinking, use, without
 from tests.core.conversations import (
-    DIALECTS,
     KEY,
+    MATRIX,
     conversation,
     exchange,
     history,
@@ -36,7 +36,7 @@ def test_a_tracker_needs_a_key() -> None:
         Tracker(b"short")
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_exchanges_are_counted_from_zero(dialect: str) -> None:
     """Unless the caller counts itself."""
     tracker = Tracker(KEY)
@@ -47,7 +47,7 @@ def test_exchanges_are_counted_from_zero(dialect: str) -> None:
     assert tracker.observe(exchange(dialect, request(dialect, []), None)).exchange in (3, 4)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_observing_changes_no_body(dialect: str) -> None:
     """What is observed is only read."""
     plan = conversation(dialect)
@@ -88,7 +88,7 @@ def test_carry_says_how_earlier_state_is_brought() -> None:
     assert held.carry is Carry.BY_REFERENCE
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_block_types_of_both_directions_are_listed(dialect: str) -> None:
     """In order, as words."""
     reports = observe(conversation(dialect, turns=2))
@@ -96,7 +96,7 @@ def test_block_types_of_both_directions_are_listed(dialect: str) -> None:
     assert [t for t in reports[1].returned_types if t not in reports[0].received_types] == []
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", MATRIX)
 def test_a_long_conversation_is_well_to_its_end(dialect: str) -> None:
     """Thirty rounds, each carrying all that came before."""
     tracker = Tracker(KEY)
@@ -148,7 +148,7 @@ def test_records_are_frozen_and_slotted(record: type) -> None:
 
 def test_no_record_of_a_report_holds_anything_long() -> None:
     """Digests, sizes, enums, positions and vocabulary: no string is long enough to be a seal."""
-    reports = [r for dialect in DIALECTS for r in observe(conversation(dialect))]
+    reports = [r for dialect in MATRIX for r in observe(conversation(dialect))]
     strings = [text_ for report in reports for text_ in _strings(report)]
     assert [text_ for text_ in strings if len(text_) > 60] == []
 

@@ -7,11 +7,21 @@ drives the tests, the demo and the docs.
 
 from __future__ import annotations
 
-from otel_sealed.testing.mutations import anthropic, gemini, openai
+from otel_sealed.testing.mutations import anthropic, chat, gemini, openai
 from otel_sealed.testing.mutations.records import Freedom, Mutation, Side
 
-MUTATIONS: tuple[Mutation, ...] = (*anthropic.MUTATIONS, *openai.MUTATIONS, *gemini.MUTATIONS)
-FREEDOMS: tuple[Freedom, ...] = (*anthropic.FREEDOMS, *openai.FREEDOMS, *gemini.FREEDOMS)
+MUTATIONS: tuple[Mutation, ...] = (
+    *anthropic.MUTATIONS,
+    *openai.MUTATIONS,
+    *gemini.MUTATIONS,
+    *chat.MUTATIONS,
+)
+FREEDOMS: tuple[Freedom, ...] = (
+    *anthropic.FREEDOMS,
+    *openai.FREEDOMS,
+    *gemini.FREEDOMS,
+    *chat.FREEDOMS,
+)
 
 MECHANISMS: frozenset[str] = frozenset(mutation.mechanism for mutation in MUTATIONS)
 

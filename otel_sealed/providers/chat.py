@@ -1,0 +1,290 @@
+"""Chat Completions: what gateways and Google's OpenAI-compatible endpoint put sealed values into.
+
+OpenAI itself seals nothing on this wire. Others carry their state beside the fields it has:
+OpenRouter in `reasoning_details`, Google in `extra_content` of a message or of a tool call, LiteLLM
+in `thinking_blocks` and in the ids of tool calls. Sources: contract §5 (G19, G20) and §6,
+sdk-surface §1.2 and §6, field reports 137 to 142. Checked 2026-11-30.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from otel_sealed.contract import (
+    Api,
+    Carrier,
+    Dialect,
+    Exchange,
+    Field,
+    Place,
+    RawAnswer,
+    RawMessage,
+)
+from otel_sealed.model import Facts, Kind, Role, Speaker, Trait, Turn, Usage
+from otel_sealed.providers.chat_rules import RULES
+from otel_sealed.providers.chat_stream import fold
+from otel_sealed.wire.parse import as_count, as_text
+
+_KNOWN_MODEL = re.compile(r"(^|[./])(claude|gemini-[123]|gpt-[3456]|o[1-9](-|$)|codex|grok)")
+_GEMINI_2 = re.compile(r"(^|[./])gemini-2")
+_GEMINI_3 = re.compile(r"(^|[./])gemini-3")
+# the format of a detail whose upstream seals each text it gives (OpenRouter's components)
+_SIGNING = "anthropic-"
+
+_DETAIL_ID = Field("id", "openrouter.reasoning_details.id", Role.ID)
+_GOOGLE = ("extra_content", "google")
+_CALL_SEALS = (
+    Field(
+        "extra_content.google.thought_signature", "gemini.tool_call.thought_signature", binary=True
+    ),
+    Field("id", "litellm.tool_call.thought_signature", binary=True, behind="__thought__"),
+)
+_OTHERS = frozenset({"type", "id", "index", "extra_content", "provider_specific_fields"})
+
+_CARRIERS = (
+    Carrier(
+        "reasoning.text",
+        Kind.REASONING,
+        fields=(
+            Field("signature", "openrouter.reasoning_details.signature"),
+            Field("text", "openrouter.reasoning_details.text", Role.SIGNED),
+            _DETAIL_ID,
+        ),
+        payload=("text",),
+        shadows=("text",),
+        keys=frozenset({"type", "format", "index"}),
+    ),
+    Carrier(
+        "reasoning.encrypted",
+        Kind.REASONING,
+        fields=(Field("data", "openrouter.reasoning_details.data"), _DETAIL_ID),
+        keys=frozenset({"type", "format", "index"}),
+    ),
+    Carrier("reasoning.summary", Kind.REASONING, payload=("summary",), shadows=("summary",)),
+    Carrier("reasoning", Kind.REASONING, payload=("text",)),
+    Carrier(
+        "thinking",
+        Kind.REASONING,
+        fields=(
+            Field("signature", "litellm.thinking_blocks.signature"),
+            Field("thinking", "litellm.thinking_blocks.text", Role.SIGNED),
+        ),
+        payload=("thinking",),
+        shadows=("thinking",),
+        keys=frozenset({"type", "cache_control"}),
+    ),
+    Carrier(
+        "redacted_thinking",
+        Kind.REASONING,
+        fields=(Field("data", "litellm.thinking_blocks.data"),),
+        keys=frozenset({"type", "cache_control"}),
+    ),
+    Carrier(
+        "thought_signature",
+        Kind.MARKER,
+        fields=(Field("thought_signature", "gemini.message.thought_signature", binary=True),),
+        keys=frozenset({"thought"}),
+    ),
+    Carrier("text", Kind.TEXT, payload=("text",)),
+    Carrier("refusal", Kind.TEXT, payload=("refusal",)),
+    *(
+        Carrier(
+            name,
+            Kind.CALL,
+            fields=_CALL_SEALS,
+            ids=("id",),
+            payload=(f"{name}.name", f"{name}.{arguments}"),
+            keys=_OTHERS,
+            label=f"{name}.name",
+            arguments=f"{name}.{arguments}",
+        )
+        for name, arguments in (("function", "arguments"), ("custom", "input"))
+    ),
+    Carrier(
+        "function_call",
+        Kind.CALL,
+        payload=("name", "arguments"),
+        label="name",
+        arguments="arguments",
+    ),
+    Carrier("tool", Kind.RESULT, ids=("tool_call_id",), label="name", result="content"),
+    Carrier("image_url", Kind.MEDIA),
+    Carrier("input_audio", Kind.MEDIA),
+    Carrier("file", Kind.MEDIA),
+)
+_BY_TYPE = {carrier.type: carrier for carrier in _CARRIERS}
+
+
+def _type_of(part: Mapping[str, Any]) -> str:
+    """The type it names, or what it must be; a text without a seal is signed by some only."""
+    name = part.get("type")
+    if name == "reasoning.text":
+        signs = as_text(part.get("format")).startswith(_SIGNING)
+        return "reasoning.text" if signs or part.get("signature") is not None else "reasoning"
+    if isinstance(name, str):
+        return name
+    if part.get("role") in ("tool", "function"):
+        return "tool"
+    if "function" in part or "custom" in part:
+        return "function" if "function" in part else "custom"
+    if "thought_signature" in part:
+        return "thought_signature"
+    return "function_call" if "arguments" in part else "other"
+
+
+def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
+    messages = body.get("messages")
+    for index, message in enumerate(messages if isinstance(messages, list) else ()):
+        speaker = _speaker(message)
+        if not isinstance(message, dict) or speaker is Speaker.TOOL:
+            yield RawMessage(index, speaker, (("", message),), message)
+        elif speaker is Speaker.MODEL:
+            yield RawMessage(index, speaker, _said(message), message)
+        else:
+            yield RawMessage(index, speaker, tuple(_content(message)), message)
+
+
+def _speaker(message: Any) -> Speaker:
+    role = message.get("role") if isinstance(message, dict) else None
+    if role == "assistant":
+        return Speaker.MODEL
+    if role in ("tool", "function"):
+        return Speaker.TOOL
+    return Speaker.SYSTEM if role in ("system", "developer") else Speaker.USER
+
+
+def _said(message: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The blocks of a message of the model: reasoning, then text, then calls, then its seal."""
+    parts = [
+        *_listed(message, "reasoning_details"),
+        *_listed(message, "thinking_blocks"),
+        *_content(message),
+        *_listed(message, "tool_calls"),
+    ]
+    if isinstance(message.get("function_call"), dict):
+        parts.append(("function_call", message["function_call"]))
+    extra = message.get("extra_content")
+    google = extra.get("google") if isinstance(extra, dict) else None
+    if isinstance(google, dict) and google.get("thought_signature") is not None:
+        parts.append((".".join(_GOOGLE), google))
+    return tuple(parts)
+
+
+def _listed(message: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
+    items = message.get(key)
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        yield f"{key}.{index}", item
+
+
+def _content(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    content = message.get("content")
+    if isinstance(content, str):
+        if content:
+            yield "content", content
+    else:
+        yield from _listed(message, "content")
+
+
+def _answer(body: Any) -> RawAnswer:
+    """The only choice there is: of several, which one the caller goes on with is not known yet."""
+    if not isinstance(body, dict):
+        return RawAnswer(())
+    found = body.get("choices")
+    choices = [
+        (index, choice)
+        for index, choice in enumerate(found if isinstance(found, list) else ())
+        if isinstance(choice, dict) and isinstance(choice.get("message"), dict)
+    ]
+    error = body.get("error") or next((c["error"] for _, c in choices if c.get("error")), None)
+    if error and not any(_said(choice["message"]) for _, choice in choices):
+        return RawAnswer((), error=error)
+    alone = len(choices) == 1
+    index, choice = choices[0] if choices else (0, {})
+    return RawAnswer(
+        parts=_said(choice["message"]) if alone else (),
+        path=f"choices.{index}.message",
+        id=as_text(body.get("id")),
+        model=as_text(body.get("model")),
+        stop=as_text(choice.get("finish_reason")),
+        usage=_usage(body.get("usage")),
+        error=error or None,
+    )
+
+
+def _usage(usage: Any) -> Usage:
+    if not isinstance(usage, dict):
+        return Usage()
+    out = usage.get("completion_tokens_details")
+    into = usage.get("prompt_tokens_details")
+    return Usage(
+        input_tokens=as_count(usage.get("prompt_tokens")),
+        output_tokens=as_count(usage.get("completion_tokens")),
+        reasoning_tokens=as_count(out.get("reasoning_tokens")) if isinstance(out, dict) else None,
+        cache_read_tokens=as_count(into.get("cached_tokens")) if isinstance(into, dict) else None,
+    )
+
+
+def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
+    return Facts(
+        dialect="chat", vendor="", model=as_text(body.get("model")) or exchange.model or ""
+    )
+
+
+def _reference(_body: Mapping[str, Any]) -> tuple[str, str]:
+    return "", ""
+
+
+def _head(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"tools": body.get("tools"), "response_format": body.get("response_format")}
+
+
+def _traits(place: Place) -> frozenset[Trait]:
+    turn = place.turn
+    model = place.facts.model or (turn.model if turn else "")
+    found = set()
+    if _GEMINI_2.search(model):
+        found.add(Trait.GEMINI_2)
+    elif _GEMINI_3.search(model):
+        found.add(Trait.GEMINI_3)
+    about = place.block or place.sent
+    if about is not None and about.kind is Kind.CALL:
+        found.add(Trait.ON_CALL)
+    if turn is not None and _is_first(turn, place.index):
+        found.add(Trait.FIRST_CALL)
+    return frozenset(found)
+
+
+def _is_first(turn: Turn, index: int) -> bool:
+    """Whether a block is the seal that Gemini asks for: of its first call, or beside all calls."""
+    calls = [i for i, block in enumerate(turn.blocks) if block.kind is Kind.CALL]
+    if not calls or index >= len(turn.blocks):
+        return False
+    first = next((i for i, b in enumerate(turn.blocks) if b.type == "reasoning.encrypted"), -1)
+    return index == (calls[0] if turn.blocks[index].kind is Kind.CALL else first)
+
+
+DIALECT = Dialect(
+    name="chat",
+    api=Api.CHAT_COMPLETIONS,
+    vendor="",  # anybody's wire: who answers is told by host and model, or is not known
+    root="messages",
+    carriers=_BY_TYPE,
+    type_of=_type_of,
+    messages=_messages,
+    answer=_answer,
+    fold=fold,
+    facts=_facts,
+    reference=_reference,
+    head=_head,
+    traits=_traits,
+    rules=RULES,
+    models=lambda model: _KNOWN_MODEL.search(model) is not None,
+    sealed_keys={
+        "signature": "signature",
+        "data": "data",
+        "thought_signature": "thought_signature",
+        "encrypted_content": "encrypted_content",
+    },
+)
