@@ -37,6 +37,7 @@ ANTHROPIC: Final = (
 )
 OPENAI: Final = (
     _route("post", "responses", Kind(Api.RESPONSES, "chat")),
+    _route("post", "chat/completions", Kind(Api.CHAT_COMPLETIONS, "chat")),
     _route("post", "responses/compact", Kind(Api.RESPONSES, "compact", "compact")),
     _route(
         "get",

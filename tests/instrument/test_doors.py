@@ -21,13 +21,13 @@ from otel_sealed.instrument import instrument, uninstrument
 from otel_sealed.testing import StrictProvider
 from otel_sealed.testing.strict.records import Exchange as Sent
 from otel_sealed.testing.sweep import Sweeper
-from tests.instrument import doors_anthropic, doors_google, doors_openai
+from tests.instrument import doors_anthropic, doors_chat, doors_google, doors_openai
 from tests.instrument.conftest import Spans
 from tests.instrument.doors import CUSTOM_ID, PROMPT, Door, Watching
 from tests.instrument.inprocess import dump
 from tests.telemetry.builders import LOG_EXPORTER
 
-DOORS = (*doors_anthropic.DOORS, *doors_openai.DOORS, *doors_google.DOORS)
+DOORS = (*doors_anthropic.DOORS, *doors_openai.DOORS, *doors_chat.DOORS, *doors_google.DOORS)
 CANARY: Final = "kingfisher lagoon verandah"
 _BOUNDARY = re.compile(rb"[0-9a-f]{32}")
 

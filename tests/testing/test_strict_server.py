@@ -308,7 +308,7 @@ def test_body_that_is_no_object_is_refused(
         assert json.loads(reply.read())["error"]["message"]
 
 
-@pytest.mark.parametrize("path", ["/", "/v1/chat/completions", "/v1/messages/nothing"])
+@pytest.mark.parametrize("path", ["/", "/v1/completions", "/v1/messages/nothing"])
 def test_unknown_path_is_not_found(provider: StrictProvider, path: str) -> None:
     """What it does not speak is a 404."""
     assert post(provider, path, {})[0] == 404

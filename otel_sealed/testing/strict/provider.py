@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from .anthropic import Anthropic
+from .chat import Chat
 from .gemini import Gemini
 from .mint import Mint
 from .openai import OpenAI
@@ -24,7 +25,7 @@ _CREDENTIALS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "cook
 
 
 class StrictProvider:
-    """Speaks Anthropic Messages, OpenAI Responses and Gemini generateContent on one port.
+    """Speaks Anthropic Messages, OpenAI Responses, Gemini generateContent and Chat Completions.
 
     It plays a scripted tool loop (two turns with calls, an answer, then answers to follow-ups),
     seals its reasoning as each provider does, and judges the raw bytes that come back by rules of
@@ -51,6 +52,7 @@ class StrictProvider:
         self._anthropic = Anthropic(self._mint, settings)
         self._openai = OpenAI(self._mint, settings)
         self._gemini = Gemini(self._mint, settings)
+        self._chat = Chat(self._mint, settings)
         self._plans = Plans()
         self._log: list[_Entry] = []
         self._lock = threading.Lock()
@@ -171,7 +173,7 @@ class StrictProvider:
 
     @property
     def _dialects(self) -> tuple[Dialect, ...]:
-        return (self._anthropic, self._openai, self._gemini)
+        return (self._anthropic, self._openai, self._gemini, self._chat)
 
     def _respond(self, request: Request, raw_path: str) -> tuple[Reply, Sink]:
         dialect = next((d for d in self._dialects if d.matches(request.path)), None)

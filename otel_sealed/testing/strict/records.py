@@ -76,7 +76,7 @@ class Minted:
     """A sealed value that this provider handed out.
 
     Attributes:
-        dialect: `anthropic`, `openai` or `gemini`.
+        dialect: `anthropic`, `openai`, `gemini` or `chat`.
         kind: The artifact's name, e.g. `anthropic.thinking.signature`.
         value: The value as text, exactly as sent.
         issuer: The platform it is bound to, where the dialect has several (G10).
