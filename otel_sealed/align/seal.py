@@ -63,6 +63,8 @@ def seal_row(
 
 def _by_sdk(row: Finding) -> Finding:
     """The SDK's own object lacked it: nobody who builds on that object could have sent it."""
+    if row.fate is Fate.MERGED:  # it ran together what came apart
+        return evolve(row, locus=Locus.SDK)
     if row.fate not in (Fate.DROPPED, Fate.MODIFIED):
         return row
     return evolve(row, fate=Fate.SDK_LOSSY, locus=Locus.SDK)

@@ -1,8 +1,9 @@
 """The stream helpers of anthropic and openai: what they add up to is what a host works with.
 
-`messages.stream()` and `responses.stream()` hand out one object, the message or response so far,
-made of the events by rules of their own: the last of two signatures, none of a compaction's, no
-output where the closing event has none (facts: sdk-surface §2). The tee below has the events. So a
+`messages.stream()`, `responses.stream()` and `chat.completions.stream()` hand out one object, the
+message or response so far, made of the events by rules of their own: the last of two signatures,
+none of a compaction's, no output where the closing event has none, details and parallel calls of
+one number run together (facts: sdk-surface §2). The tee below has the events. So a
 helper is noted at the call whose stream it reads, weakly, and its object is looked at when the call
 is over, where by then it has read everything. Nobody's iteration is touched.
 """
@@ -71,6 +72,16 @@ def _response(helper: Any) -> Any:
     return helper._state._completed_response
 
 
+def _completion(helper: Any) -> Any:
+    """The completion of openai's, once a choice of it said why it stopped."""
+    try:
+        completion = helper.current_completion_snapshot
+    except AssertionError:  # so it says that no chunk came
+        return None
+    stopped = any(choice.finish_reason is not None for choice in completion.choices)
+    return completion if stopped else None
+
+
 MESSAGES: Final = Helpers(
     "anthropic.lib.streaming._messages", ("MessageStream", "AsyncMessageStream"), _message
 )
@@ -83,4 +94,9 @@ RESPONSES: Final = Helpers(
     "openai.lib.streaming.responses._responses",
     ("ResponseStream", "AsyncResponseStream"),
     _response,
+)
+CHAT: Final = Helpers(
+    "openai.lib.streaming.chat._completions",
+    ("ChatCompletionStream", "AsyncChatCompletionStream"),
+    _completion,
 )

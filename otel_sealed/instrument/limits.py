@@ -48,7 +48,10 @@ NOT_COVERED: Final = (
         "it is read in memory; that there was more is counted",
     ),
     Limit("agents that a provider runs by itself", "their state never passes through the client"),
-    Limit("chat.completions", "what gateways put sealed values into there is not read"),
+    Limit(
+        "of chat.completions, batches, and several choices of one call (n)",
+        "which choice the conversation goes on with is not told",
+    ),
 )
 
 

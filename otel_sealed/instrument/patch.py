@@ -17,7 +17,7 @@ import wrapt
 from otel_sealed.instrument import build, finalizing, forked, guard, sockets, state
 from otel_sealed.instrument.genai import GenAI
 from otel_sealed.instrument.guard import shield
-from otel_sealed.instrument.helpers import BETA_MESSAGES, MESSAGES, RESPONSES
+from otel_sealed.instrument.helpers import BETA_MESSAGES, CHAT, MESSAGES, RESPONSES
 from otel_sealed.instrument.interactions import Interactions, legacy_interactions
 from otel_sealed.instrument.loops import CHATS, MODELS
 from otel_sealed.instrument.routes import ANTHROPIC, OPENAI
@@ -72,6 +72,7 @@ ADAPTERS: Final[dict[str, tuple[Callable[[Runtime], Adapter], ...]]] = {
     "openai": (
         lambda runtime: Stainless("openai", OPENAI, runtime, sockets.vanished),
         RESPONSES.under,
+        CHAT.under,
         sockets.Sockets,
         sockets.beta_sockets,
     ),

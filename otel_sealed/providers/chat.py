@@ -41,6 +41,7 @@ _CALL_SEALS = (
     ),
     Field("id", "litellm.tool_call.thought_signature", binary=True, behind="__thought__"),
 )
+_THE_MODELS = frozenset({"tool_calls", "reasoning_details", "thinking_blocks"})
 _OTHERS = frozenset({"type", "id", "index", "extra_content", "provider_specific_fields"})
 
 _CARRIERS = (
@@ -147,9 +148,11 @@ def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
 
 
 def _speaker(message: Any) -> Speaker:
-    role = message.get("role") if isinstance(message, dict) else None
-    if role == "assistant":
-        return Speaker.MODEL
+    if not isinstance(message, dict):
+        return Speaker.USER
+    role = message.get("role")
+    if role == "assistant" or (role is None and not _THE_MODELS.isdisjoint(message)):
+        return Speaker.MODEL  # the SDK's helper leaves the role null where no chunk told it
     if role in ("tool", "function"):
         return Speaker.TOOL
     return Speaker.SYSTEM if role in ("system", "developer") else Speaker.USER

@@ -65,10 +65,9 @@ class _Choice:
             self.calls.append(call)
         for name, value in piece.items():
             if name in ("function", "custom") and isinstance(value, dict):
-                inner = call.setdefault(name, {})
-                _join(inner, value, _CALLED)
+                _join(_inner(call, name), value, _CALLED)
             elif name == "extra_content" and isinstance(value, dict):
-                _merge(call.setdefault(name, {}), value)
+                _merge(_inner(call, name), value)
             elif value is not None and not (name == "id" and call.get("id")):
                 call[name] = value
 
@@ -129,6 +128,14 @@ def _same_call(call: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
         return False
     named = as_text(piece.get("id"))
     return not named or not call.get("id") or named == call["id"]
+
+
+def _inner(into: dict[str, Any], name: str) -> dict[str, Any]:
+    """The object under a key, a new one where something else stands."""
+    if not isinstance(into.get(name), dict):
+        into[name] = {}
+    found: dict[str, Any] = into[name]
+    return found
 
 
 def _join(into: dict[str, Any], piece: Mapping[str, Any], pieces: tuple[str, ...]) -> None:

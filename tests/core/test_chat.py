@@ -351,6 +351,17 @@ def test_pieces_of_calls_are_joined() -> None:
     assert found["function_call"] == {"name": "old", "arguments": "12"}
 
 
+def test_a_piece_of_the_wrong_type_gives_way_to_the_next() -> None:
+    """What came before an object is not joined with it."""
+    found = folded(
+        {"tool_calls": [{"index": 0, "function": 7, "extra_content": "x"}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": "{}"}, "extra_content": {"a": 1}}]},
+    )
+    assert found["tool_calls"] == [
+        {"index": 0, "function": {"arguments": "{}"}, "extra_content": {"a": 1}}
+    ]
+
+
 def test_thinking_blocks_are_joined_in_order() -> None:
     """LiteLLM sends them without numbers."""
     blocks = [

@@ -19,7 +19,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import otel_sealed
 from otel_sealed.instrument import guard, instrument, seam, uninstrument
-from otel_sealed.instrument.helpers import BETA_MESSAGES, MESSAGES, RESPONSES
+from otel_sealed.instrument.helpers import BETA_MESSAGES, CHAT, MESSAGES, RESPONSES
 from otel_sealed.telemetry.settings import Settings
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ OWNERS: tuple[tuple[type, tuple[str, ...]], ...] = (
     ),
     *(
         (getattr(importlib.import_module(helpers.module), seam.owner), (seam.name,))
-        for helpers in (MESSAGES, BETA_MESSAGES, RESPONSES)
+        for helpers in (MESSAGES, BETA_MESSAGES, RESPONSES, CHAT)
         for seam in helpers.seams()
     ),
 )

@@ -30,7 +30,8 @@ HALVES = SEAL[:60], SEAL[60:]
 SIGNATURE = "anthropic.thinking.signature"
 BLOB = "openai.reasoning.encrypted_content"
 THOUGHT = "gemini.part.thought_signature"
-HELLO = [{"role": "user", "content": "Which ledger is right?"}]
+CLAUDE = "anthropic/claude-opus-5"
+HELLO: list[Any] = [{"role": "user", "content": "Which ledger is right?"}]
 ASK: dict[str, Any] = {"model": "claude-opus-5", "max_tokens": 99, "messages": HELLO}
 MESSAGE: dict[str, Any] = {
     "id": "msg_1",
@@ -212,6 +213,39 @@ def test_a_closing_event_without_the_items_that_were_done(reports: Reports, wire
         client.responses.create(**ask, input=again)
     assert [r.artifact for r in reports.all[0].received] == [BLOB]
     assert reports.rows(BLOB) == [("sdk_lossy", "sdk")]
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    body = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": CLAUDE}
+    return f"data: {json.dumps(body | {'choices': [choice]})}\n\n".encode()
+
+
+@pytest.mark.parametrize("numbers", [(0, 1), (0, 0)], ids=["counted", "all number 0"])
+def test_details_of_one_number_that_the_helper_runs_together(
+    reports: Reports, wire: Wire, numbers: tuple[int, int]
+) -> None:
+    seals = [SEAL, base64.b64encode(bytes(range(1, 97))).decode()]
+    details = [
+        {"type": "reasoning.text", "format": "anthropic-claude-v1", "index": at} | piece
+        for at, seal in zip(numbers, seals, strict=True)
+        for piece in ({"text": f"Thought behind {seal[:3]}."}, {"signature": seal})
+    ]
+    chunks = [chunk({"reasoning_details": [one]}) for one in details]
+    wire.streams(*chunks, chunk({"content": "The second."}, "stop"), b"data: [DONE]\n\n")
+    with openai.OpenAI(api_key="k", base_url=wire.url, max_retries=0) as client:
+        newer = hasattr(client.chat.completions, "stream")
+        home: Any = client.chat.completions if newer else client.beta.chat.completions
+        with home.stream(model=CLAUDE, messages=HELLO) as stream:
+            message = stream.get_final_completion().choices[0].message
+        wire.answers(b'{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[]}')
+        wire.replies.pop(0)
+        again = [*HELLO, message.to_dict(), *HELLO]
+        client.chat.completions.create(model=CLAUDE, messages=again)
+    assert len(message.reasoning_details) == len(set(numbers))
+    found = reports.rows("openrouter.reasoning_details.signature")
+    whole = [("intact", None)] * 2
+    assert found == (whole if len(set(numbers)) > 1 else [("merged", "sdk")] * 2)
 
 
 def gemini(wire: Wire, reports: Reports) -> list[tuple[str, str | None]]:
