@@ -48,9 +48,9 @@ class Exchange:
 
     `provider` is the vendor who answers (`anthropic`, `openai`, `google`, …; empty: told from `api`
     and `host`). `request` and `response` are raw bodies (bytes or str of JSON) or parsed JSON;
-    `events` the streamed payloads in order (parsed JSON) or the raw bytes of an SSE stream, and
-    where present the truth of what came. `complete` is False when the stream was cut. `account` is
-    a stand-in for the credential, never the credential. `conversation` narrows the search for
+    `events` the streamed payloads in order (JSON, parsed or not) or the raw bytes of an SSE stream,
+    and where present the truth of what came. `complete` is False when the stream was cut. `account`
+    is a stand-in for the credential, never the credential. `conversation` narrows the search for
     earlier turns; None means: find them by content alone. `continues`: the caller knows that each
     exchange of the conversation continues the one before (a transcript). `origin` is trace id +
     span id (24 bytes) of the call, or empty. `number` is the caller's own 0-based count of

@@ -220,14 +220,13 @@ def aws_events(data: bytes) -> list[Any]:
     return events
 
 
-def payloads(chunks: list[Any]) -> Any:
-    """Streamed payloads as the tracker takes them: parsed ones as they are, texts as an SSE stream.
+def payloads(chunks: list[Any]) -> list[Any]:
+    """Streamed payloads as the tracker takes them: texts and parsed ones as they are.
 
     Texts among parsed ones are parsed, too, unless they cannot be.
     """
     if all(isinstance(chunk, str) for chunk in chunks):
-        lines = (c.encode("utf-8", "surrogatepass").replace(b"\n", b"\ndata: ") for c in chunks)
-        return b"".join(b"data: " + line + b"\n\n" for line in lines)
+        return list(chunks)
     parsed = []
     for chunk in chunks:
         with contextlib.suppress(ValueError, RecursionError):

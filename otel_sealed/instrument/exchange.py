@@ -84,8 +84,7 @@ class Call:
         if self._claim is None:
             self._context = otel_context.get_current()
             self._active = trace.get_current_span(self._context)
-            if self.claims and self._active is not trace.INVALID_SPAN:
-                self._claim = claim(self, self._active)
+            self._claim = claim(self, self._active) if self.claims else None
 
     def attempted(self, sent: Sent) -> None:
         """The attempt that was answered, where it is not the one that was built."""
@@ -176,6 +175,7 @@ class Call:
             finalizing.later(self._settle)
             return
         with shield("exchange.settle_finished"):
+            self._runtime.closed(self)  # whether it is over need not be looked up
             self._runtime.settle_finished()
         self._settle()
         finalizing.catch_up()

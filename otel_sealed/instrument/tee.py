@@ -24,9 +24,11 @@ class _Tee:
         self._stream = stream
         self._call = call
         self._kept = kept
+        # anthropic asks for it with each event; to look for it in vain costs more than all we do
+        self.stream_observer = getattr(stream, "stream_observer", None)
 
     def __getattr__(self, name: str) -> Any:
-        # `elapsed` of httpx's own stream, `stream_observer` of anthropic's, and what else there is
+        # `elapsed` of httpx's own stream, and what else there is
         return getattr(self.__dict__["_stream"], name)
 
     def __del__(self) -> None:

@@ -220,7 +220,7 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     Only a signature comes in deltas; what else is sealed stands in one event as a whole (A4).
     """
     message: dict[str, Any] = {"content": []}
-    blocks: dict[int, dict[str, Any]] = {}
+    blocks: dict[int, _Growing] = {}
     signing: set[int] = set()
     complete = False
     for event in events:
@@ -230,14 +230,14 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
         if kind == "content_block_delta" and isinstance(delta := event.get("delta"), dict):
             index = _index(event)
             if index not in blocks:
-                blocks[index] = {"type": "other"}
-            _apply(blocks[index], delta)
+                blocks[index] = _Growing({"type": "other"})
+            blocks[index].take(delta)
             if delta.get("type") == "signature_delta":
                 signing.add(index)
         elif kind == "message_start" and isinstance(event.get("message"), dict):
             message.update(event["message"])
         elif kind == "content_block_start" and isinstance(event.get("content_block"), dict):
-            blocks[_index(event)] = dict(event["content_block"])
+            blocks[_index(event)] = _Growing(dict(event["content_block"]))
         elif kind == "content_block_stop":
             signing.discard(_index(event))
         elif kind == "message_delta":
@@ -247,7 +247,7 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
         elif kind == "error":
             message["error"] = event.get("error")
     order = sorted(blocks)
-    message["content"] = [_closed(blocks[index]) for index in order]
+    message["content"] = [_closed(blocks[index].grown()) for index in order]
     message["complete"] = complete
     message["cut"] = [f"content.{order.index(index)}" for index in sorted(signing)]
     return message
@@ -266,24 +266,37 @@ _APPENDED = {
 }
 
 
-def _apply(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    kind = delta.get("type")
-    names = _APPENDED.get(kind) if isinstance(kind, str) else None
-    if names is not None:
-        source, target = names
-        before, more = block.get(target), delta.get(source)
-        if isinstance(before, str) and isinstance(more, str):
-            block[target] = before + more
-        else:
-            block[target] = as_text(before) + as_text(more)
-    elif kind == "compaction_delta":
-        for key in ("content", "encrypted_content", "signature", "tool_changes"):
-            if delta.get(key) is not None:
-                block[key] = delta[key]
-    elif kind == "citations_delta":
-        if not isinstance(block.get("citations"), list):
-            block["citations"] = []
-        block["citations"].append(delta.get("citation"))
+class _Growing:
+    """A block that comes in pieces, which are joined once all are there."""
+
+    __slots__ = ("_block", "_pieces")
+
+    def __init__(self, block: dict[str, Any]) -> None:
+        self._block = block
+        self._pieces: dict[str, list[str]] = {}
+
+    def take(self, delta: Mapping[str, Any]) -> None:
+        kind = delta.get("type")
+        names = _APPENDED.get(kind) if isinstance(kind, str) else None
+        if names is not None:
+            source, target = names
+            pieces = self._pieces.get(target)
+            if pieces is None:
+                pieces = self._pieces[target] = [as_text(self._block.get(target))]
+            pieces.append(as_text(delta.get(source)))
+        elif kind == "compaction_delta":
+            for key in ("content", "encrypted_content", "signature", "tool_changes"):
+                if delta.get(key) is not None:
+                    self._block[key] = delta[key]
+                    self._pieces.pop(key, None)
+        elif kind == "citations_delta":
+            if not isinstance(self._block.get("citations"), list):
+                self._block["citations"] = []
+            self._block["citations"].append(delta.get("citation"))
+
+    def grown(self) -> dict[str, Any]:
+        self._block.update({key: "".join(pieces) for key, pieces in self._pieces.items()})
+        return self._block
 
 
 def _closed(block: dict[str, Any]) -> dict[str, Any]:

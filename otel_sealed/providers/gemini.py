@@ -168,23 +168,33 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     """The response a stream amounts to: the parts of all chunks, unsigned text deltas joined."""
     response: dict[str, Any] = {}
     parts: list[Any] = []
+    pieces: list[str] = []  # of the last part
     stop = ""
     for event in events:
         if not isinstance(event, dict):
             continue
-        response.update({k: v for k, v in event.items() if k != "candidates"})
+        response.update(event)
         candidate = _candidate(event)
         stop = as_text(candidate.get("finishReason")) or stop
         for part in _parts(candidate.get("content")):
             if parts and _delta(parts[-1], part):
-                parts[-1] = {**parts[-1], "text": parts[-1]["text"] + part["text"]}
-            else:
-                parts.append(part)
+                pieces.append(part["text"])
+                continue
+            _join(parts, pieces)
+            parts.append(part)
+            pieces = [part["text"]] if isinstance(part, dict) and "text" in part else []
+    _join(parts, pieces)
+    response.pop("candidates", None)
     if parts or stop:
         content = {"role": "model", "parts": parts}
         response["candidates"] = [{"content": content, "finishReason": stop or None}]
     response["complete"] = bool(stop)
     return response
+
+
+def _join(parts: list[Any], pieces: list[str]) -> None:
+    if len(pieces) > 1:
+        parts[-1] = {**parts[-1], "text": "".join(pieces)}
 
 
 def _delta(before: Any, part: Any) -> bool:

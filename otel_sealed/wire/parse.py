@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
 _DONE = "[DONE]"
 _DECODER: Final = json.JSONDecoder()
+_PLAIN: Final = re.compile(
+    r"(?:(?:event:[^\n]*\n)?data: \{[^\n]*\}\n\n|:[^\n]*\n\n)*+(?:data: \[DONE\]\n\n)?"
+)
+_DATA: Final = re.compile(r"^data: (\{[^\n]*\})$", re.MULTILINE)
 MAX_BODY = 64 * 1024 * 1024
 """Longest body that is read, in bytes or characters. A longer one is named `size` in `unread`."""
 
@@ -63,9 +68,15 @@ def as_payloads(events: Any) -> tuple[list[Any], int]:
         return _server_sent(events)
     if not isinstance(events, Iterable):
         return [], 1
+    events = list(events)
+    found = _together(events)
+    if found is not None:
+        return found, 0
     payloads = []
     lost = 0
     for event in events:
+        if event == _DONE:
+            continue
         try:
             payloads.append(as_json(event))
         except Unread:
@@ -78,8 +89,13 @@ def _server_sent(stream: bytes | bytearray | memoryview | str) -> tuple[list[Any
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     payloads: list[Any] = []
-    lost = 0
-    for block in text.split("\n\n"):
+    lost = at = 0
+    head = _PLAIN.match(text)  # nearly all of nearly all streams
+    if head is not None:
+        together = _together(_DATA.findall(text, 0, head.end()))
+        if together is not None:
+            payloads, at = together, head.end()
+    for block in text[at:].split("\n\n"):
         # as nearly all are: the data on the last line of the event, and plain JSON
         at = block.find("data: {")
         plain = at == block.find("data:") >= 0 and (at == 0 or block[at - 1] == "\n")
@@ -95,6 +111,16 @@ def _server_sent(stream: bytes | bytearray | memoryview | str) -> tuple[list[Any
         payloads += found
         lost += gone
     return payloads, lost
+
+
+def _together(texts: list[Any]) -> list[Any] | None:
+    """The objects that texts of JSON are, read in one go; None where each has to be read alone."""
+    try:
+        whole = f"[{','.join(texts)}]"
+        found: list[Any] = json.loads(whole) if len(whole) <= MAX_BODY else []
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return found if len(found) == len(texts) and set(map(type, found)) <= {dict} else None
 
 
 def _of_lines(text: str) -> tuple[list[Any], int]:

@@ -86,6 +86,9 @@ def test_a_stream_cut_inside_an_event_loses_that_event_only() -> None:
 def test_parsed_events_are_taken_one_by_one() -> None:
     """Dicts pass, texts of JSON are parsed, the rest is counted as lost."""
     assert as_payloads([{"a": 1}, '{"b": 2}', b"{", "x"]) == ([{"a": 1}, {"b": 2}], 2)
+    assert as_payloads(['{"a": 1}', '{"b": 2}', "[DONE]"]) == ([{"a": 1}, {"b": 2}], 0)
+    assert as_payloads(['{"a": 1},{"b": 2}']) == ([], 1)
+    assert as_payloads(['{"a": 1}', "[2]"]) == ([{"a": 1}, [2]], 0)
     assert as_payloads([]) == ([], 0)
     assert as_payloads(iter([{"a": 1}])) == ([{"a": 1}], 0)
 

@@ -175,7 +175,9 @@ def json_for_json(seen: Sequence[Exchange], sent: Sequence[Sent]) -> bool:
 
 def _came(seen: Exchange) -> Any:
     if seen.events is not None:
-        return payloads(seen.events) if isinstance(seen.events, bytes) else seen.events
+        if isinstance(seen.events, bytes):
+            return payloads(seen.events)
+        return [json.loads(one) if isinstance(one, str) else one for one in seen.events]
     return json.loads(seen.response) if isinstance(seen.response, str) else seen.response
 
 

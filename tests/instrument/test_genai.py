@@ -62,7 +62,7 @@ async def client_async(wire: Wire) -> AsyncIterator[genai.Client]:
 def events(raw: Any) -> list[Any]:
     """The payloads of what we told the tracker."""
     if isinstance(raw, list):
-        return raw
+        return [json.loads(one) if isinstance(one, str) else one for one in raw]
     return [json.loads(line[6:]) for line in raw.splitlines() if line.startswith(b"data: ")]
 
 
