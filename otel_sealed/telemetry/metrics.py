@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from opentelemetry import metrics
+from opentelemetry.context import Context
 from opentelemetry.metrics import Observation
 
 from otel_sealed import vocab
@@ -24,7 +25,6 @@ from otel_sealed.telemetry.tally import Tally
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from opentelemetry.context import Context
     from opentelemetry.metrics import CallbackOptions, Histogram, Meter, MeterProvider
 
     from otel_sealed.model import Finding, Report
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 Labels: TypeAlias = "Mapping[str, str]"
 VIOLATING: Final = tuple(verdict for verdict in Verdict if verdict.violates)
 LEAK_PLACES: Final = ("span", "log")
+_UNLINKED: Final = Context()
+"""For sizes, which lead to no span: an exemplar costs as much as the measurement."""
 _CLOSED: Final = 140
 """More than the series of all metrics whose labels are closed lists (violations, lookups, …)."""
 _HOSTS: Final = 16
@@ -216,7 +218,7 @@ class Metrics:
         for receipt in report.received:
             labels = {vocab.ARTIFACT: vocab.word(receipt.artifact), **who}
             admitted = self._series.admit(vocab.SIZE.name, labels)
-            self._size.record(receipt.size, admitted, context)
+            self._size.record(receipt.size, admitted, _UNLINKED)
 
     def _violations(
         self, report: Report, provider: str, context: Context | None, known: Sequence[bool]
