@@ -205,10 +205,16 @@ def _is_gemini(body: dict[str, Any]) -> bool:
     return "candidates" in body or "promptFeedback" in body
 
 
+def _is_chat(body: dict[str, Any]) -> bool:
+    named = body.get("object")
+    return "choices" in body or (isinstance(named, str) and named.startswith("chat.completion"))
+
+
 _SHAPES: Final[dict[Api, Callable[[dict[str, Any]], bool]]] = {
     Api.MESSAGES: _is_anthropic,
     Api.RESPONSES: _is_openai,
     Api.GENERATE_CONTENT: _is_gemini,
+    Api.CHAT_COMPLETIONS: _is_chat,
 }
 
 

@@ -29,7 +29,7 @@ from otel_sealed.errors import SealedError
 from otel_sealed.instrument import guard
 from otel_sealed.model import Report
 from otel_sealed.telemetry import alerts, attributes, emit
-from otel_sealed.testing.hosts import hosts, play
+from otel_sealed.testing.hosts import hosts, on_chat, play
 from otel_sealed.testing.sweep import Sweeper, encodings
 from otel_sealed.tracker import Tracker
 from tests.harvest import WORDS, Harvest, body_of, harvested, logged
@@ -39,7 +39,7 @@ from tests.harvest import WORDS, Harvest, body_of, harvested, logged
 
 @pytest.fixture(scope="module", name="harvest")
 def _harvest(tmp_path_factory: pytest.TempPathFactory) -> Harvest:
-    return harvested(tmp_path_factory.mktemp("harvest"), hosts())
+    return harvested(tmp_path_factory.mktemp("harvest"), (*hosts(), *on_chat.HOSTS))
 
 
 def test_nothing_that_goes_out_holds_content(harvest: Harvest) -> None:

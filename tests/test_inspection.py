@@ -128,7 +128,41 @@ def test_a_gemini_response_is_described_with_decoded_sizes() -> None:
     assert sizes(found) == [("gemini.part.thought_signature", 256)]
 
 
-@pytest.mark.parametrize("body", [ANTHROPIC, OPENAI, GEMINI])
+CHAT: dict[str, Any] = {
+    "id": "c",
+    "object": "chat.completion",
+    "model": "anthropic/claude-opus-5",
+    "choices": [
+        {
+            "message": {
+                "role": "assistant",
+                "content": CANARY,
+                "reasoning_details": [
+                    {"type": "reasoning.text", "text": CANARY, "signature": SEAL},
+                    {"type": "reasoning.encrypted", "data": SEAL},
+                ],
+            },
+            "finish_reason": "stop",
+        }
+    ],
+}
+
+
+def test_a_chat_completion_is_described() -> None:
+    found = otel_sealed.inspect(CHAT)
+    assert ("chat", "stop") == (found.dialect, found.stop)
+    assert sizes(found) == [
+        ("openrouter.reasoning_details.signature", len(SEAL)),
+        ("openrouter.reasoning_details.data", len(SEAL)),
+    ]
+    chunk = {
+        "object": "chat.completion.chunk",
+        "choices": [{"delta": CHAT["choices"][0]["message"], "finish_reason": "stop"}],
+    }
+    assert sizes(otel_sealed.inspect([chunk])) == sizes(found)
+
+
+@pytest.mark.parametrize("body", [ANTHROPIC, OPENAI, GEMINI, CHAT])
 def test_every_form_of_a_body_shows_the_same(body: dict[str, Any]) -> None:
     text = json.dumps(body)
     expected = otel_sealed.inspect(body)

@@ -44,16 +44,25 @@ _SURE: Final = frozenset(
         "reasoningopaque",
     }
 )
+_HOLDS_DATA: Final = re.compile(r"redacted|reasoning_details")
 _LIKELY: Final = frozenset({"signature", "data"})
 _NAME: Final = (
     r"(?:thought|reasoning)_?[sS]ignature|encrypted_?(?:[cC]ontent|[iI]ndex|[sS]tdout|[rR]easoning)"
     r"|redacted_?[cC]ontent|reasoning_?[oO]paque|signature|data"
 )
-_HINTS: Final = ("ignature", "ncrypted", "edacted", "paque")  # without one no key is in a text
+_HINTS: Final = (
+    "ignature",
+    "ncrypted",
+    "edacted",
+    "paque",
+    "__thought__",
+)  # without one no key is in a text
 _SPELT: Final = r"(?:[A-Za-z0-9+/_=-]|\\+/|\\+u00[0-9a-fA-F]{2})"
 _NAMED: Final = re.compile(
     rf"(?P<head>(?<![A-Za-z])(?P<name>{_NAME})\\*[\"']?\s*[:=]\s*\\*[\"'])(?P<value>{_SPELT}{{4,}})"
 )
+# LiteLLM hides a signature in the id of a tool call, and other tracers copy ids
+_IN_ID: Final = re.compile(rf"(?<=__thought__){_SPELT}{{{SHORTEST},}}")
 _BYTES: Final = re.compile(
     r"""\bb(?:'(?P<one>(?:[^'\\]|\\.){8,100000}?)'|"(?P<two>(?:[^"\\]|\\.){8,100000}?)")""",
     re.DOTALL,
@@ -88,6 +97,7 @@ def scrubbed(text: str, wire: Wire) -> str:
     clean = text
     if any(hint in text for hint in _HINTS):
         clean = _NAMED.sub(lambda found: _named(found, wire), clean)
+        clean = _IN_ID.sub(lambda found: marker(wire, _unescaped(found[0])), clean)
     if "b'" in clean or 'b"' in clean or "b\\" in clean:
         pattern = _ESCAPED_BYTES if "\\\\x" in clean else _BYTES
         clean = pattern.sub(lambda found: _literal(found, wire), clean)
@@ -132,7 +142,7 @@ def sealed_key(key: str, value: str) -> bool:
     if name in _SURE:
         return True
     if name == "data":
-        return bool(way) and (way[-1] == "message_content" or "redacted" in key)
+        return bool(way) and (way[-1] == "message_content" or _HOLDS_DATA.search(key) is not None)
     return name == "signature" and _opaque(value)
 
 
@@ -152,7 +162,8 @@ def _named(found: re.Match[str], wire: Wire) -> str:
 
 def _redacted(found: re.Match[str]) -> bool:
     text, at, end = found.string, found.start(), found.end()
-    return "redacted" in text[max(0, at - _NEAR) : at] or "redacted" in text[end : end + _NEAR]
+    around = text[max(0, at - _NEAR) : at], text[end : end + _NEAR]
+    return any(word in near for near in around for word in ("redacted", "reasoning.encrypted"))
 
 
 def _literal(found: re.Match[str], wire: Wire) -> str:

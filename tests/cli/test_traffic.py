@@ -94,7 +94,8 @@ def test_every_fate_verdict_and_provider_comes_round(ran: Ran) -> None:
     reports = [report for played in ran.played for report in played.reports]
     assert set(Fate) == {row.fate for row in rows}
     assert set(Verdict) == {row.verdict for row in rows}
-    assert {report.facts.dialect for report in reports} == {"anthropic", "openai", "gemini"}
+    spoken = {"anthropic", "openai", "gemini", "chat"}
+    assert {report.facts.dialect for report in reports} == spoken
     assert set(Carry) == {report.carry for report in reports}
     said = {report.provider_verdict for report in reports}
     assert said >= set(ProviderVerdict) - {ProviderVerdict.UNREPORTED}

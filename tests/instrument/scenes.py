@@ -10,6 +10,7 @@ from typing import Final
 
 from tests.instrument.scene_tools import Outcome, Scene
 from tests.instrument.scenes_anthropic import anthropic_async, anthropic_stream, anthropic_whole
+from tests.instrument.scenes_chat import chat_async, chat_stream, chat_whole
 from tests.instrument.scenes_doors import (
     CONNECTS,
     anthropic_batches,
@@ -45,6 +46,9 @@ SCENES: Final[dict[str, Scene]] = {
     "gemini-whole": gemini_whole,
     "gemini-stream": gemini_stream,
     "openai-async": openai_async,
+    "chat-whole": chat_whole,
+    "chat-stream": chat_stream,
+    "chat-async": chat_async,
     "gemini-async": gemini_async,
     "gemini-loop": loop,
     "gemini-loop-stream": loop_stream,

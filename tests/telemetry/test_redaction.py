@@ -142,6 +142,8 @@ def test_a_value_that_was_cut_is_taken_out_behind_its_key() -> None:
         "llm.output_messages.0.message.contents.0.message_content.data",
         "llm.output_messages.0.message.tool_calls.0.tool_call.reasoning_signature",
         "gen_ai.prompt.0.redacted.data",
+        "gen_ai.completion.0.reasoning_details.1.data",
+        "gen_ai.completion.0.tool_calls.0.extra_content.google.thought_signature",
     ],
 )
 def test_an_attribute_of_a_known_key_is_taken_out(key: str) -> None:
@@ -149,10 +151,20 @@ def test_an_attribute_of_a_known_key_is_taken_out(key: str) -> None:
     assert text(STRANGER, key) == mark
 
 
+def test_a_signature_in_the_id_of_a_tool_call_is_taken_out() -> None:
+    ident = f"call_1__thought__{STRANGER}"
+    for said in (ident, json.dumps({"id": ident}), json.dumps(json.dumps({"id": ident}))):
+        found = text(said, "gen_ai.tool.call.id")
+        assert STRANGER[:30] not in found
+        assert "call_1__thought__[sealed " in found
+
+
 def test_redacted_data_is_taken_out_in_either_order() -> None:
     for before in (
         {"type": "redacted_thinking", "data": STRANGER},
         {"data": STRANGER, "type": "redacted_thinking"},
+        {"type": "reasoning.encrypted", "data": STRANGER, "format": "google-gemini-v1"},
+        {"data": STRANGER, "type": "reasoning.encrypted"},
     ):
         assert STRANGER[:30] not in text(json.dumps(before))
 

@@ -11,10 +11,10 @@ import pytest
 from otel_sealed.instrument import guard, uninstrument
 from otel_sealed.model import Fate, ProviderVerdict, Verdict
 from otel_sealed.testing import StrictProvider
-from otel_sealed.testing.hosts import Host, Played, Scene, hosts, play
+from otel_sealed.testing.hosts import Host, Played, Scene, hosts, on_chat, play
 from otel_sealed.testing.hosts.player import a_provider_for
 
-HOSTS = hosts()
+HOSTS = (*hosts(), *on_chat.HOSTS)
 FAITHFUL = [host.name for host in HOSTS if host.faithful]
 UNFAITHFUL = [host.name for host in HOSTS if not host.faithful]
 
@@ -109,8 +109,11 @@ def test_sizes_are_those_of_the_minted_values(season: Season) -> None:
         assert sizes == received
 
 
+SPOKEN = ("anthropic", "openai", "gemini", "chat")
+
+
 def test_every_sdk_has_a_faithful_host_streaming_and_not() -> None:
-    expected = {(dialect, how) for dialect in ("anthropic", "openai", "gemini") for how in (0, 1)}
+    expected = {(dialect, how) for dialect in SPOKEN for how in (0, 1)}
     found = {(host.dialect, int("streaming" in host.name)) for host in HOSTS if host.faithful}
     assert expected == found
 

@@ -19,9 +19,9 @@ def population() -> tuple[Host, ...]:
     Raises:
         ModuleNotFoundError: An SDK is not installed.
     """
-    from otel_sealed.testing.hosts import on_catalogue, on_state
+    from otel_sealed.testing.hosts import on_catalogue, on_chat, on_state
 
-    return (*hosts(), *on_state.HOSTS, *on_catalogue.HOSTS)
+    return (*hosts(), *on_chat.HOSTS, *on_state.HOSTS, *on_catalogue.HOSTS)
 
 
 def traffic(chance: random.Random, *, faithful: bool = False) -> Iterator[Host]:

@@ -150,14 +150,14 @@ class Chat:
         return message
 
     def _details(self, *, hidden: bool) -> list[Obj]:
+        found: list[Obj] = []
+        if hidden:
+            data = self._mint.seal(self.name, HIDDEN)
+            found.append({"type": "reasoning.encrypted", "data": data})
         text = self._mint.text("thought")
         seal = self._mint.seal(self.name, DETAIL, signed=text)
-        readable = {"type": "reasoning.text", "text": text, "signature": seal, "format": _FORMAT}
-        if not hidden:
-            return [{**readable, "index": 0}]
-        data = self._mint.seal(self.name, HIDDEN)
-        first = {"type": "reasoning.encrypted", "data": data, "format": _FORMAT, "index": 0}
-        return [first, {**readable, "index": 1}]
+        found.append({"type": "reasoning.text", "text": text, "signature": seal})
+        return [{**one, "format": _FORMAT, "index": index} for index, one in enumerate(found)]
 
     def _call(self, tool: Obj) -> Obj:
         made = json.dumps(arguments(tool.get("parameters"), self._mint.word), ensure_ascii=False)
