@@ -55,7 +55,12 @@ WORDS = {
 PLAIN_TOOL = "werkzeug_77d0c1f3a25b"
 """Of the shape that may go out, and so no canary: the run with it proves that all else stays in."""
 HTTP_ERROR = 400
-API = {"anthropic": "messages", "openai": "responses", "gemini": "generateContent"}
+API = {
+    "anthropic": "messages",
+    "openai": "responses",
+    "gemini": "generateContent",
+    "chat": "chat.completions",
+}
 
 
 # ------------------------------------------------------------------------- hosts of this test

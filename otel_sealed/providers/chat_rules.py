@@ -203,7 +203,7 @@ _RELAYS: tuple[Rule, ...] = (
     rule(
         "R5",
         "the details of a turn under way keep their order, their number and their message",
-        _MOVED,
+        _MOVED - {F.MISPLACED},  # where nobody looks for it a seal is lost, not refused
         V.BREAKS,
         artifacts=_RELAYED,
         when={T.IN_LOOP},
@@ -212,7 +212,7 @@ _RELAYS: tuple[Rule, ...] = (
     ),
     rule(
         "R5",
-        "the details of an earlier turn keep their order, their number and their message",
+        "the details of any turn keep their order, their number and their place",
         _MOVED,
         V.DEGRADES,
         artifacts=_RELAYED,

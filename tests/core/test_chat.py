@@ -148,6 +148,18 @@ def test_a_gemini_behind_a_relay_needs_the_seal_of_its_call() -> None:
     assert row_of(report, DATA) == ("dropped", "degrades", "R7")
 
 
+def test_details_that_a_relay_puts_where_nobody_looks_are_lost_in_silence() -> None:
+    """LiteLLM's client sends them back under a key of its own."""
+
+    def moved(message: Body) -> None:
+        message["provider_specific_fields"] = {
+            "reasoning_details": message.pop("reasoning_details")
+        }
+
+    report = replay("openrouter", reasoned(), on_first(moved))
+    assert row_of(report, SIGNATURE) == ("misplaced", "degrades", "R5")
+
+
 def test_a_custom_tool_call_is_a_call() -> None:
     """Its name and input stand under another key."""
     call = {"id": "c1", "type": "custom", "custom": {"name": "run", "input": "x = 1"}}
