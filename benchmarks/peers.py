@@ -30,8 +30,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sdks import SDKS, TURNS, Work
+from scenes import RANDOM, Sdk, Wire
+from scenes import SDKS as ALL
 
+SDKS: Final = {sdk.name: sdk for sdk in ALL}
+SMALL: Final = 60
+STREAMS: Final = 12
+TURNS: Final = {"anthropic": 100, "openai": 40, "google": 40}
+"""Turns of the conversation; the typed histories of the other two cost them 10 times as much."""
 NOISE: Final = 0.05
 NATIVE: Final = "ANTHROPIC_OPEN_TELEMETRY"
 _KEPT: Final[list[Any]] = []
@@ -91,6 +97,47 @@ ARMS: Final[dict[str, dict[str, Arm]]] = {
 
 
 # --------------------------------------------------------------------------- inside an arm
+
+
+class Work:
+    """The cases, over one client. Each returns how many calls it made."""
+
+    def __init__(self, sdk: Sdk) -> None:
+        """The client is made once, after whatever watches it was put on."""
+        self._sdk = sdk
+        self._wire = Wire()
+        self._client = sdk.client(self._wire)
+
+    def small(self) -> int:
+        """First calls of conversations."""
+        for number in range(SMALL):
+            self._sdk.whole(self._wire, number, self._sdk.turn(number))
+            self._call(self._opening())
+        return SMALL
+
+    def stream(self) -> int:
+        """The same, streamed."""
+        for number in range(STREAMS):
+            self._sdk.stream(self._wire, number)
+            self._call(self._opening(), stream=True)
+        return STREAMS
+
+    def growing(self) -> int:
+        """A conversation that grows by a turn a call, faithful."""
+        history, turns = self._opening(), TURNS[self._sdk.name]
+        for number in range(turns):
+            turn = self._sdk.turn(number)
+            self._sdk.whole(self._wire, number, turn)
+            self._call(history)
+            history = [*history, *self._sdk.step(number, turn)]
+        return turns
+
+    def _opening(self) -> list[Any]:
+        return self._sdk.opening(f"Question {RANDOM.random()}")
+
+    def _call(self, history: list[Any], *, stream: bool = False) -> None:
+        for _ in self._sdk.call(self._client, history, stream=stream):
+            pass
 
 
 def _telemetry() -> tuple[Any, Any]:
@@ -160,12 +207,11 @@ def _put(name: str, sdk: str, spans: Any) -> None:
 def serve(sdk: str, arm: Arm) -> None:
     """Do what the parent asks for, a case a line; answer CPU microseconds and spans a call."""
     processors = _telemetry()
-    importlib.import_module({"google": "google.genai"}.get(sdk, sdk))
     for name in arm.puts:
         _put(name, sdk, processors[0])
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever others print goes elsewhere
-    work = Work(SDKS[sdk], TURNS[sdk])
+    work = Work(SDKS[sdk])
     for line in sys.stdin:
         case = getattr(work, line.strip())
         gc.collect()
