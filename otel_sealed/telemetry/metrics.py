@@ -40,6 +40,7 @@ _HOSTS: Final = 16
 """Hosts told apart by a process: gateways and endpoints are few, and a host for each customer
 must not use up the series."""
 _NAMED_BY_OTHERS: Final = frozenset({vocab.REQUEST_MODEL, vocab.SERVER_ADDRESS})
+_DETAILS: Final = frozenset({vocab.ARTIFACT, vocab.FATE, vocab.RULE, vocab.CAUSE, vocab.LOCUS})
 _RESERVE: Final = 100
 """Series kept for folded names, so that the bound holds with every real name used up."""
 
@@ -48,7 +49,8 @@ class Series:
     """Keeps the number of attribute sets of a process below a bound.
 
     Up to `limit` less a reserve, a set is used as it is. After that a new one is folded: first its
-    model and host, then the artifact and fate as well, which leaves a closed list.
+    model and host, then what was found of which artifact as well; the verdicts, which alerts stand
+    on, stay. Only where even that is too much is everything folded.
     """
 
     def __init__(self, limit: int = vocab.MAX_SERIES - _CLOSED) -> None:
@@ -66,10 +68,11 @@ class Series:
         with self._lock:
             if self._take(metric, labels, self._open):
                 return labels
-            if named := labels.keys() & _NAMED_BY_OTHERS:
-                labels = {**labels, **dict.fromkeys(named, vocab.FOLDED)}
-                if self._take(metric, labels, self._limit - _RESERVE // 2):
-                    return labels
+            for names, kept in ((_NAMED_BY_OTHERS, _RESERVE // 2), (_DETAILS, _RESERVE // 4)):
+                if folding := labels.keys() & names:
+                    labels = {**labels, **dict.fromkeys(folding, vocab.FOLDED)}
+                    if self._take(metric, labels, self._limit - kept):
+                        return labels
             folded = dict.fromkeys(labels, vocab.FOLDED)
             self._take(metric, folded, self._limit)
             return folded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import multiprocessing
 import os
@@ -20,6 +21,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 
 from otel_sealed.instrument import forked, guard, instrument, patch
 from otel_sealed.instrument.finalizing import catch_up
+from otel_sealed.instrument.helpers import BETA_MESSAGES, MESSAGES
 from otel_sealed.testing.strict import StrictProvider
 
 if TYPE_CHECKING:
@@ -235,6 +237,15 @@ def test_a_child_is_not_stuck_on_a_lock_that_a_thread_of_its_parent_held(
     assert told == [None, "breaks"]
 
 
+def _imported(module: str) -> bool:
+    """Whether this release has it; imported, so that a child begins with it."""
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
 def _child(url: str, pipe: Any) -> None:
     from tests.instrument.conftest import Spans as Fresh
 
@@ -252,14 +263,15 @@ def _child(url: str, pipe: Any) -> None:
 def test_multiprocessing_by_fork(provider: StrictProvider, spans: Spans) -> None:
     """A child that instruments for itself has its own spans; a forked handle is the same one."""
     context = multiprocessing.get_context("fork")
+    helpers = [h for h in (MESSAGES, BETA_MESSAGES) if _imported(h.module)]
     here, there = context.Pipe()
     child = context.Process(target=_child, args=(provider.anthropic_url, there))
     child.start()
     assert here.poll(30), "the child hung"
     attached, names = here.recv()
     child.join(10)
-    # the helpers as well, where something imported them before the fork
-    assert (child.exitcode, attached in (6, 8, 10)) == (0, True)
+    seams = 6 + sum(len(helper.seams()) for helper in helpers)  # six are the client's
+    assert (child.exitcode, attached) == (0, seams)
     assert names == ["chat claude-opus-4-6"] * 2
     assert spans.ended == ()
 

@@ -317,6 +317,29 @@ def test_beyond_the_bound_the_model_is_folded_first() -> None:
     assert series.admit("m", first) == first
 
 
+def test_beyond_the_bound_the_verdict_outlasts_what_was_found_of_which_artifact() -> None:
+    series = Series(limit=101)
+    labels = {"otel_sealed.verdict": "breaks", "gen_ai.request.model": "gpt-5"}
+    for number in range(60):
+        series.admit("m", {**labels, "otel_sealed.artifact": f"a{number}"})
+    assert series.admit("m", {**labels, "otel_sealed.artifact": "new"}) == {
+        "otel_sealed.verdict": "breaks",
+        "gen_ai.request.model": "_OTHER",
+        "otel_sealed.artifact": "_OTHER",
+    }
+
+
+def test_where_even_that_is_too_much_everything_is_folded() -> None:
+    series = Series(limit=101)
+    for number in range(200):
+        series.admit("m", {"otel_sealed.verdict": f"v{number}", "otel_sealed.fate": "intact"})
+    assert series.admit("m", {"otel_sealed.verdict": "v", "otel_sealed.fate": "intact"}) == {
+        "otel_sealed.verdict": "_OTHER",
+        "otel_sealed.fate": "_OTHER",
+    }
+    assert len(series) <= 101
+
+
 @pytest.mark.parametrize(
     ("name", "base"),
     [
