@@ -238,6 +238,30 @@ def test_seams_are_counted_by_state_at_each_collection(
     } == {"attached": len(handle.attached), "missing": 1}
 
 
+@pytest.mark.parametrize(
+    ("sdk", "providers"),
+    [
+        ("anthropic", {"anthropic"}),
+        ("openai", {"openai"}),
+        ("google", {"gcp.gemini", "gcp.vertex_ai"}),
+    ],
+)
+def test_violations_of_a_patched_sdk_are_there_from_the_beginning_at_zero(
+    sdk: str, providers: set[str], tracker: Recorder
+) -> None:
+    reader = InMemoryMetricReader()
+    instrument(sdk, tracker=tracker, meter_provider=MeterProvider([reader]))
+    data = reader.get_metrics_data()
+    assert data is not None
+    points = [
+        ((point.attributes or {})["gen_ai.provider.name"], getattr(point, "value", None))
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        if metric.name == "otel_sealed.violations"
+        for point in metric.data.data_points
+    ]
+    assert {(provider, 0) for provider in providers} == set(points)
+
+
 def test_missing_seam(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
