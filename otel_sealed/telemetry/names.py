@@ -58,9 +58,13 @@ _VENDORS: Final = {
 
 @lru_cache(maxsize=1024)
 def provider_name(vendor: str, *, platform: str = "", host: str = "") -> str:
-    """`gen_ai.provider.name` for who answers: the platform where there is one, else the vendor."""
+    """`gen_ai.provider.name` for who answers: the platform where there is one, else the vendor.
+
+    OpenRouter has no well-known value: the vendor behind it, and its own name where that is unknown
+    (facts: otel §1.3).
+    """
     where = f"{platform} {host}".lower()
-    if "openrouter" in where:
+    if "openrouter" in where and not vendor:
         return "openrouter"
     if "bedrock" in where:
         return "aws.bedrock"

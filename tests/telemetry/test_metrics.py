@@ -390,6 +390,9 @@ def test_models_are_folded_to_a_known_base(name: str, base: str) -> None:
         ("google", "", "eu-aiplatform.googleapis.com", "gcp.vertex_ai"),
         ("xai", "xai", "", "x_ai"),
         ("zhipu", "zhipu", "", "zhipu"),
+        ("anthropic", "openrouter", "openrouter.ai", "anthropic"),
+        ("google", "openrouter", "openrouter.ai", "gcp.gen_ai"),
+        ("", "openrouter", "openrouter.ai", "openrouter"),
         ("Evil Vendor!", "", "", "other"),
     ],
 )
