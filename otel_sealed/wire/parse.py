@@ -91,10 +91,10 @@ def _server_sent(stream: bytes | bytearray | memoryview | str) -> tuple[list[Any
     payloads: list[Any] = []
     lost = at = 0
     head = _PLAIN.match(text)  # nearly all of nearly all streams
-    if head is not None:
-        together = _together(_DATA.findall(text, 0, head.end()))
-        if together is not None:
-            payloads, at = together, head.end()
+    end = 0 if head is None else head.end()
+    together = _together(_DATA.findall(text, 0, end))
+    if together is not None:
+        payloads, at = together, end
     for block in text[at:].split("\n\n"):
         # as nearly all are: the data on the last line of the event, and plain JSON
         at = block.find("data: {")
