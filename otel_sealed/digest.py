@@ -122,8 +122,8 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
     return value.hex() if isinstance(value, bytes) else type(value).__name__
 
 
-def keyed(key: bytes, prefix: bytes = b"", size: int = SIZE) -> Callable[[bytes], bytes]:
-    """HMAC-SHA-256 of `prefix` and what it is given, cut to `size` bytes. Thread-safe.
+def keyed(key: bytes, prefix: bytes = b"") -> Callable[[bytes], bytes]:
+    """HMAC-SHA-256 of `prefix` and what it is given, cut to 16 bytes. Thread-safe.
 
     The hash that has taken key and prefix is copied for each digest: a third of the cost of
     `hmac.digest`, which has OpenSSL set up anew at each call.
@@ -137,7 +137,7 @@ def keyed(key: bytes, prefix: bytes = b"", size: int = SIZE) -> Callable[[bytes]
         inner.update(data)
         outer = outside()
         outer.update(inner.digest())
-        return outer.digest()[:size]
+        return outer.digest()[:SIZE]
 
     return digest
 
@@ -205,13 +205,11 @@ class Digest:
         step, count = window_plan(len(data) if length is None else length)
         if count == 0:
             return b""
-        size, reach = len(data), count * step
-        parts = [data[at : at + step] for at in range(0, reach, step)]
-        if size >= reach:
-            parts += [data[at - step : at] for at in range(size, size - reach, -step)]
-        else:  # it is shorter than what it is measured against
-            ends = range(size, size - reach, -step)
-            parts += [data[max(0, at - step) : max(0, at)] for at in ends]
+        size = len(data)
+        parts = [data[at : at + step] for at in range(0, count * step, step)]
+        parts += [
+            data[max(0, at - step) : max(0, at)] for at in range(size, size - count * step, -step)
+        ]
         parts += (data[:_MIN_WINDOW], data[-_MIN_WINDOW:])
         fresh = self._window
         prints = []

@@ -8,6 +8,7 @@ hold defaults only (`rules`, `causes`) are left out.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,11 +37,10 @@ _BETA = re.compile(r"[a-z0-9]+(?:-[a-z]+[a-z0-9]*){0,6}-\d{4}-\d{2}-\d{2}\Z")
 
 def rekey_with(key: bytes) -> Rekey:
     """The re-keying of readable values: `hmac(hmac(key, "conversation" + id), digest)`."""
-    sub_key = keyed(key, b"conversation", 32)
 
     @lru_cache(maxsize=256)
     def under(conversation: bytes) -> Callable[[bytes], bytes]:
-        return keyed(sub_key(conversation))
+        return keyed(hmac.digest(key, b"conversation" + conversation, "sha256"))
 
     def rekey(conversation: bytes, digest: bytes) -> bytes:
         return under(conversation)(digest)

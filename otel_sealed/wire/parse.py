@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 _DONE = "[DONE]"
-_DECODER: Final = json.JSONDecoder()
 _PLAIN: Final = re.compile(
     r"(?:(?:event:[^\n]*\n)?data: \{[^\n]*\}\n\n|:[^\n]*\n\n)*+(?:data: \[DONE\]\n\n)?"
 )
@@ -88,29 +87,13 @@ def _server_sent(stream: bytes | bytearray | memoryview | str) -> tuple[list[Any
     text = stream if isinstance(stream, str) else bytes(stream).decode("utf-8", "replace")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    payloads: list[Any] = []
-    lost = at = 0
     head = _PLAIN.match(text)  # nearly all of nearly all streams
     end = 0 if head is None else head.end()
     together = _together(_DATA.findall(text, 0, end))
-    if together is not None:
-        payloads, at = together, end
-    for block in text[at:].split("\n\n"):
-        # as nearly all are: the data on the last line of the event, and plain JSON
-        at = block.find("data: {")
-        plain = at == block.find("data:") >= 0 and (at == 0 or block[at - 1] == "\n")
-        if plain and block.find("\n", at) < 0 and len(block) <= MAX_BODY:
-            try:
-                payload, end = _DECODER.raw_decode(block, at + 6)
-            except (ValueError, RecursionError):
-                payload, end = None, -1
-            if end == len(block):
-                payloads.append(payload)
-                continue
-        found, gone = _of_lines(block)
-        payloads += found
-        lost += gone
-    return payloads, lost
+    if together is None:
+        return _of_lines(text)
+    rest, lost = _of_lines(text[end:])
+    return together + rest, lost
 
 
 def _together(texts: list[Any]) -> list[Any] | None:
