@@ -98,12 +98,18 @@ ROOMS = {
     "rulebook": Room(floor=3, siblings=names("judge")),
     "tracker": Room(
         floor=3,
-        siblings=names("judge overlay tracker.disputes tracker.effects tracker.settled"),
+        siblings=names(
+            "judge overlay tracker.disputes tracker.effects tracker.lasting tracker.position"
+            " tracker.settled"
+        ),
     ),
+    # the rows a stand keeps
+    "tracker.lasting": Room(floor=3, siblings=names("tracker.position")),
+    "tracker.position": Room(floor=3),
     # the state of a tracker beside its ledger, each with a lock of its own
     "tracker.disputes": Room(floor=3, impure=names("threading")),
     "tracker.effects": Room(floor=3, impure=names("threading")),
-    "tracker.settled": Room(floor=3, impure=names("threading")),
+    "tracker.settled": Room(floor=3, siblings=names("tracker.lasting"), impure=names("threading")),
     # 4 emission
     "telemetry": Room(
         floor=4,

@@ -52,10 +52,24 @@ def shared(parent: tuple[bytes, ...] | None, now: tuple[bytes, ...]) -> int:
     return count
 
 
+def other_head(was: Head, now: Head) -> str:
+    """The first part of a turn's head that is another now, empty if none is."""
+    if was == now:
+        return ""
+    parts = dict(now.parts)
+    return next((name for name, digest in was.parts if parts.get(name) != digest), "")
+
+
+def head_break(turn: Turn, name: str) -> Break:
+    """The break of a turn that was told another part `name` of the head."""
+    cause = {"system": Cause.SYSTEM, "instructions": Cause.SYSTEM}.get(name)
+    return Break(turn, cause or Cause.TOOLS, name)
+
+
 def first_break(
     turns: tuple[Turn, ...],
     homes: Mapping[int, int],
-    head: Head,
+    head: Head | None,
     messages: tuple[Message, ...],
     exempt: Collection[int] = (),
     root: str = "messages",
@@ -64,19 +78,18 @@ def first_break(
 
     `homes`: turn number to the index in `messages` its seals stand in; `exempt`: turns whose
     earlier messages may be gone (behind a compaction); system and tools still stand before them.
+    Without a `head` only the messages are compared.
     """
     full = full_prefixes(turns)
-    now_head = dict(head.parts)
     now = told(messages)
     for turn in turns:
         home = homes.get(turn.number)
         before = full.get(turn.number)
         if home is None or before is None:
             continue
-        for name, digest in turn.head.parts:
-            if now_head.get(name) != digest:
-                cause = {"system": Cause.SYSTEM, "instructions": Cause.SYSTEM}.get(name)
-                return Break(turn, cause or Cause.TOOLS, name)
+        name = other_head(turn.head, head) if head is not None else ""
+        if name:
+            return head_break(turn, name)
         if turn.number in exempt:
             continue
         at = messages[home].index

@@ -176,7 +176,7 @@ def _changed(
     path, artifact = scene.path(slot), value.artifact
     if now.canon in scene.names.placeholders:
         return evolve(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER), False
-    if scene.probe.slot_holds(path, artifact, _shadows(turn, turn.blocks[index])):
+    if scene.probe.slot_holds(path, artifact, stand_ins(turn, turn.blocks[index])):
         return evolve(row, fate=Fate.SUBSTITUTED, cause=Cause.READABLE_TEXT), False
     if scene.probe.joined_seals(path, artifact, scene.wanted()) > 1:
         return evolve(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS), True
@@ -209,14 +209,14 @@ def _astray(scene: Scene, row: Finding, turn: Turn, stray: Stray) -> Finding:
 
 def _substitute(scene: Scene, turn: Turn, block: Block) -> str | None:
     """Path of ordinary text that is or holds a readable stand-in of the seal."""
-    shadows = _shadows(turn, block)
+    shadows = stand_ins(turn, block)
     near = frozenset(
         scene.messages[slot[0]].index for slot, _ in scene.regions.get(turn.number, [])
     )
     return scene.probe.readable(shadows, near) if shadows else None
 
 
-def _shadows(turn: Turn, block: Block) -> tuple[Shadow, ...]:
+def stand_ins(turn: Turn, block: Block) -> tuple[Shadow, ...]:
     """Readable stand-ins of a seal, less what the turn said as ordinary text anyway."""
     spoken = {b.payload for b in turn.blocks if b.kind is Kind.TEXT}
     own = block.shadows or tuple(s for b in turn.blocks if not b.sealed for s in b.shadows)

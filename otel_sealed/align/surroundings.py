@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from otel_sealed.align.prefix import Break, first_break
+from otel_sealed.align.prefix import Break, first_break, head_break, other_head
 from otel_sealed.align.scene import Outcome
 from otel_sealed.model import (
     Facts,
@@ -23,7 +23,7 @@ from otel_sealed.model import (
 
 def surroundings(
     facts: Facts,
-    head: Head | None,
+    head: Head,
     messages: tuple[Message, ...],
     lineage: Lineage,
     outcomes: Sequence[Outcome],
@@ -32,37 +32,64 @@ def surroundings(
 ) -> Iterator[Outcome]:
     """At most one row for the prefix and one for the issuer, where a seal of ours is sent at all.
 
-    `head` is None where the prefix was compared already. `seals`: the artifact names that are
-    seals. What a compaction carries may have gone, and the compaction itself is bound to no
-    prefix: a compact call has instructions of its own.
+    `seals`: the artifact names that are seals. What a compaction carries may have gone, and the
+    compaction itself is bound to no prefix: a compact call has instructions of its own.
     """
-    homes: dict[int, int] = {}
-    bound: dict[int, int] = {}
-    gone: set[int] = set()
-    for outcome in outcomes:
-        if outcome.turn is None:
-            continue
-        if outcome.finding.fate is Fate.SUPERSEDED:
-            gone.add(outcome.turn.number)
-        if (
-            outcome.at is not None
-            and outcome.finding.digest_out
-            and outcome.finding.artifact in seals
-        ):
-            homes.setdefault(outcome.turn.number, outcome.at)
-            if outcome.block is None or outcome.block.kind is not Kind.COMPACTION:
-                bound.setdefault(outcome.turn.number, outcome.at)
+    homes, bound = sealed_homes(outcomes, seals)
     if not homes:
         return
+    gone = [o.turn.number for o in outcomes if o.turn and o.finding.fate is Fate.SUPERSEDED]
     exempt = {number for number in bound if gone and number >= min(gone)}
-    if head is not None:
-        broken = first_break(lineage.turns, bound, head, messages, exempt, root)
-        if broken is not None:
-            yield _prefix(broken, bound)
+    broken = first_break(lineage.turns, bound, head, messages, exempt, root)
+    if broken is not None:
+        yield _prefix(broken, bound[broken.turn.number])
     yield from _issuer(facts, lineage, homes)
 
 
-def _prefix(broken: Break, homes: dict[int, int]) -> Outcome:
+def surroundings_behind(
+    facts: Facts,
+    head: Head,
+    lineage: Lineage,
+    outcomes: Sequence[Outcome],
+    seals: Collection[str],
+    settled: tuple[Turn, int] | None,
+) -> Iterator[Outcome]:
+    """The same where only the end of a request was read, and its messages are those they were.
+
+    `settled`: the first turn before that end that had another head, and where it stands.
+    """
+    homes, bound = sealed_homes(outcomes, seals)
+    line = ((turn, bound.get(turn.number)) for turn in lineage.turns if turn.chain)
+    for turn, home in (settled, *line) if settled else line:
+        name = other_head(turn.head, head)
+        if name and home is not None:
+            yield _prefix(head_break(turn, name), home)
+            break
+    if homes:
+        yield from _issuer(facts, lineage, homes)
+
+
+def sealed_homes(
+    outcomes: Iterable[Outcome], seals: Collection[str]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Turn number to the index of the message a seal of it stands in; and those bound to a prefix.
+
+    Both in the order of the rows.
+    """
+    homes: dict[int, int] = {}
+    bound: dict[int, int] = {}
+    for outcome in outcomes:
+        finding = outcome.finding
+        if outcome.turn is None or outcome.at is None or not finding.digest_out:
+            continue
+        if finding.artifact in seals:
+            homes.setdefault(outcome.turn.number, outcome.at)
+            if outcome.block is None or outcome.block.kind is not Kind.COMPACTION:
+                bound.setdefault(outcome.turn.number, outcome.at)
+    return homes, bound
+
+
+def _prefix(broken: Break, home: int) -> Outcome:
     row = Finding(
         "request.prefix",
         Fate.PREFIX_CHANGED,
@@ -72,7 +99,7 @@ def _prefix(broken: Break, homes: dict[int, int]) -> Outcome:
         detail=broken.detail,
         locus=Locus.PROCESS,
     )
-    return Outcome(row, broken.turn, 0, None, None, homes[broken.turn.number])
+    return Outcome(row, broken.turn, 0, None, None, home)
 
 
 def _issuer(facts: Facts, lineage: Lineage, homes: dict[int, int]) -> Iterator[Outcome]:

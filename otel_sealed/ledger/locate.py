@@ -64,6 +64,7 @@ class _Poll:
         self.votes: dict[int, int] = {}
         self.strong: set[int] = set()
         self.by_slot: dict[SlotAt, tuple[int, ...]] = {}
+        self.sure: set[SlotAt] = set()
         self.by_message: dict[int, set[int]] = {}
         self.hits = 0
         self.misses = 0
@@ -182,6 +183,8 @@ def _poll_message(poll: _Poll, at: int, message: Message, chain: bytes) -> None:
         long = block.payload_chars >= _LONG_TEXT
         poll.vote(_told_apart(weak, sure, {*before, *joined}), _LONG if long else _WEAK)
         poll.by_slot[(at, index)] = strong[index] or _within(weak, sure) or weak
+        if strong[index]:
+            poll.sure.add((at, index))
 
 
 def _agreed(strong: list[tuple[int, ...]]) -> frozenset[int]:
@@ -296,6 +299,7 @@ def _owners(
     """
     known = {turn.number for turn in turns}
     homes = _homes(messages, poll, known)
+    astray = _astray(messages, poll)
     owner: dict[SlotAt, int] = {}
     current = untold = -1
     for at, message in enumerate(messages):
@@ -303,7 +307,11 @@ def _owners(
             untold = current + 1
             continue
         found = {
-            index: [n for n in poll.by_slot.get((at, index), ()) if n in known]
+            index: [
+                n
+                for n in poll.by_slot.get((at, index), ())
+                if n in known and ((at, index), n) not in astray
+            ]
             for index in range(len(message.blocks))
         }
         _send_home(found, message, at, homes)
@@ -321,6 +329,39 @@ def _owners(
         _fill(owner, at, len(message.blocks), mine)
     _by_order(messages, owner, turns)
     return owner
+
+
+def _astray(messages: tuple[Message, ...], poll: _Poll) -> set[tuple[SlotAt, int]]:
+    """Places with the turns that they have no more than a visible payload of, and that stand apart.
+
+    A call made twice, or an "OK." said twice, is not that of a turn whose id stands elsewhere, or
+    whose seal stands elsewhere amid more of it: before a restart it may be of a turn unseen.
+    """
+    weak = poll.by_slot.keys() - poll.sure
+    if not weak or not poll.sure:
+        return set()
+    run_of = {slot: number for number, run in enumerate(_runs(messages)) for slot in run}
+    held: dict[int, dict[int, int]] = {}
+    homes: dict[int, set[int]] = {}
+    for slot, numbers in poll.by_slot.items():
+        run, (at, index) = run_of[slot], slot
+        for n in numbers:
+            counts = held.setdefault(n, {})
+            counts[run] = counts.get(run, 0) + 1
+            if slot in poll.sure and messages[at].blocks[index].anchors:
+                homes.setdefault(n, set()).add(run)
+    for at, index in poll.sure:
+        for n in poll.by_slot[(at, index)]:
+            here = run_of[(at, index)]
+            most = max(held[n].values())
+            if n not in homes and most > 1 and held[n][here] == most:
+                homes[n] = {here}
+    return {
+        (slot, n)
+        for slot in weak
+        for n in poll.by_slot[slot]
+        if n in homes and run_of[slot] not in homes[n]
+    }
 
 
 def _homes(

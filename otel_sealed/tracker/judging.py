@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from dataclasses import dataclass, field
+from typing import Any
 
 from otel_sealed.align import Outcome, align
-from otel_sealed.align.surroundings import surroundings
+from otel_sealed.align.prefix import other_head
+from otel_sealed.align.surroundings import surroundings, surroundings_behind
 from otel_sealed.contract import Exchange, Place
 from otel_sealed.judge import circumstances, judge
 from otel_sealed.ledger.locate import locate, summarised
@@ -16,6 +17,8 @@ from otel_sealed.model import Facts, Fate, Finding, Lineage, Message, Speaker, T
 from otel_sealed.model.quick import evolve, quick
 from otel_sealed.providers.vendors import KNOWN_VENDORS
 from otel_sealed.tracker.core import Core, Tools
+from otel_sealed.tracker.lasting import Lasting, disturbed
+from otel_sealed.tracker.position import Position
 from otel_sealed.tracker.settled import (
     Above,
     Stand,
@@ -47,7 +50,8 @@ class Judged:
 
     `told[i]` and `chains[i]`: what was told, and the rolling digest of all messages, before message
     `i` of those read; the last entry is that of the end;
-    `told_since_tip`: digests of what was told behind the newest turn; `stand`: where it resumed.
+    `told_since_tip`: digests of what was told behind the newest turn; `stand`: where it resumed;
+    `lasting`: the rows before it that are not well.
     """
 
     findings: list[Finding]
@@ -57,24 +61,15 @@ class Judged:
     told: list[Told]
     told_since_tip: tuple[bytes, ...]
     told_at_tip: int
+    position: Position
     is_summary: bool = False
     stand: Stand | None = None
+    lasting: list[Finding] = field(default_factory=list)
 
     @property
     def chain(self) -> bytes:
         """The rolling digest of all messages of the request."""
         return self.chains[-1]
-
-
-class _WholeNeeded(Exception):  # noqa: N818 - a turn of the work, not a fault
-    """Something from the stand on is not clean: the whole request has to be read."""
-
-
-class _NoSearch:
-    """Stands in for the search of the body where only the end of it was read."""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise _WholeNeeded
 
 
 def whole(asked: Asked) -> Judged:
@@ -104,28 +99,40 @@ def whole(asked: Asked) -> Judged:
     return _judged(asked, lineage, outcomes, (*chains, chain), stood, is_summary=told is not None)
 
 
-def resumed(asked: Asked, stand: Stand) -> Judged | None:
-    """Judge what follows a stand; None where the whole request has to be read."""
-    core, sent, messages = asked.core, asked.sent, asked.sent.messages
-    known = (stand.facts, stand.head, stand.hint)
-    if known != (asked.facts, sent.head, asked.hint) or asked.facts.reference:
+def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
+    """Judge what follows the last of `stands`; None where the whole request has to be read."""
+    core, sent, messages, stand = asked.core, asked.sent, asked.sent.messages, stands[-1]
+    if (stand.facts, stand.hint) != (asked.facts, asked.hint) or asked.facts.reference:
         return None
-    if not independent(messages, core.ledger, stand.tip):
+    if (stand.loops and sent.live_from) or not independent(messages, core.ledger, stand.tip):
         return None
     chains, chain = _chains(asked, stand.chain)
     lineage = locate(Above(core.ledger, stand.tip), messages, chains, conversation=asked.hint)
     told = told_before(messages, stand.told, core.digest)
-    if not continues(lineage, told, sent.head, stand.tip):
+    if not continues(lineage, told, stand.tip):
+        return None
+    search = Search(_behind(asked, stand), asked.tools.dialect, core.digest)
+    rows = [row for one in stands for row in one.lasting] if stand.lasted else []
+    if disturbed(rows, search, core.ledger):
         return None
     names = asked.tools.names(asked.facts.vendor)
-    try:
-        outcomes = align(lineage, messages, names, _NoSearch(), core.vendor_of)  # type: ignore[arg-type]
-    except _WholeNeeded:
+    outcomes = align(lineage, messages, names, search, core.vendor_of)
+    changed = next((one for one in stand.heads if other_head(one.head, sent.head)), None)
+    turn = core.ledger.get(changed.number) if changed is not None else None
+    if changed is not None and turn is None:
         return None
-    outcomes += surroundings(
-        asked.facts, None, messages, lineage, outcomes, asked.tools.seals, names.root
+    before = None if changed is None or turn is None else (turn, changed.at - stand.messages)
+    outcomes += surroundings_behind(
+        asked.facts, sent.head, lineage, outcomes, asked.tools.seals, before
     )
-    return _judged(asked, lineage, outcomes, (*chains, chain), told, stand=stand)
+    return _judged(asked, lineage, outcomes, (*chains, chain), told, stand=stand, rows=rows)
+
+
+def _behind(asked: Asked, stand: Stand) -> dict[str, Any]:
+    """The body without what is settled, everything else of it at its own place."""
+    root = asked.tools.dialect.root
+    settled: list[Any] = [None] * stand.messages
+    return {**asked.sent.body, root: settled + asked.sent.body[root]}
 
 
 def _chains(asked: Asked, chain: bytes) -> tuple[tuple[bytes, ...], bytes]:
@@ -145,15 +152,22 @@ def _judged(
     *,
     is_summary: bool = False,
     stand: Stand | None = None,
+    rows: Sequence[Lasting] = (),
 ) -> Judged:
     messages = asked.sent.messages
     here = [o.turn.number for o in outcomes if o.turn and o.finding.digest_out]
-    if stand is not None and stand.sealed:
-        here.append(stand.first_sealed)
-    first, last = min(here, default=sys.maxsize), max(here, default=-1)
-    place = _Position(
-        first, last, lineage.tip, any(o.finding.fate is Fate.SUPERSEDED for o in outcomes)
+    live_from = asked.sent.live_from
+    if stand is not None:
+        here += [stand.first_sealed] if stand.first_sealed < sys.maxsize else []
+        live_from = live_from or stand.live_from - stand.messages
+    place = Position(
+        first=min(here, default=sys.maxsize),
+        last=max(here, default=-1),
+        tip=lineage.tip,
+        compacted=any(o.finding.fate is Fate.SUPERSEDED for o in outcomes),
+        live_from=live_from,
     )
+    settle, name = asked.core.disputes.settle, asked.tools.dialect.name
     findings = [_judge(asked, outcome, place, is_summary=is_summary) for outcome in outcomes]
     since, at_tip = _since_tip(lineage, messages, told)
     return Judged(
@@ -164,8 +178,10 @@ def _judged(
         told=told,
         told_since_tip=since,
         told_at_tip=at_tip,
+        position=place,
         is_summary=is_summary,
         stand=stand,
+        lasting=[settle(name, row.finding) for row in rows],
     )
 
 
@@ -178,31 +194,7 @@ def _since_tip(
     return behind, told[max(at, 0)].count
 
 
-@quick
-@dataclass(frozen=True, slots=True)
-class _Position:
-    """The turns whose seals are in the request: oldest, newest; the tip; was anything compacted."""
-
-    first: int
-    last: int
-    tip: int
-    compacted: bool
-
-    def traits(self, number: int) -> set[Trait]:
-        """Where a turn stands among them."""
-        found = set()
-        if self.first >= number:
-            found.add(Trait.FRONT)
-        elif number < self.last:
-            found.add(Trait.GAP)
-        if number == self.tip:
-            found.add(Trait.LAST_TURN)
-        if self.compacted:
-            found.add(Trait.AFTER_COMPACTION)
-        return found
-
-
-def _judge(asked: Asked, outcome: Outcome, position: _Position, *, is_summary: bool) -> Finding:
+def _judge(asked: Asked, outcome: Outcome, position: Position, *, is_summary: bool) -> Finding:
     finding, turn, facts = outcome.finding, outcome.turn, asked.facts
     known = asked.tools.known_model
     if turn is not None and turn.model and not known(facts.model):
@@ -216,7 +208,7 @@ def _judge(asked: Asked, outcome: Outcome, position: _Position, *, is_summary: b
         block=outcome.block,
         sent=outcome.sent,
         at=outcome.at,
-        live_from=asked.sent.live_from,
+        live_from=position.live_from,
         messages=asked.sent.messages,
     )
     found = circumstances(place, finding, asked.tools.dialect, asked.core.families)

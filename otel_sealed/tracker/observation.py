@@ -64,7 +64,8 @@ class Observation:
         judged = self._judge_request() if self._exchange.request is not None else None
         if judged is None:
             self._facts = self._complete(self._facts, "", "")
-        findings = [*(judged.findings if judged else ()), *self._never_came()]
+        told = (*judged.lasting, *judged.findings) if judged else ()
+        findings = [*told, *self._never_came()]
         came = Came(
             self._exchange,
             self._number,
@@ -141,11 +142,13 @@ class Observation:
 
     def _from_stand(self, settled: Resumed) -> Judged | None:
         stand, rest = settled.stands[-1], settled.rest
+        if stand.lasted and self._answer.removals:
+            return None  # a removal may be of one of those rows, by what stands there
         head = stand.head if stand.around == rest.around else None
         sent = self._tools.reader.parsed(
             self._exchange, rest.body, offset=stand.messages, head=head
         )
-        judged = resumed(self._asked(sent), stand)
+        judged = resumed(self._asked(sent), settled.stands)
         if judged is not None:
             self._settle(sent, judged, settled)
         return judged

@@ -1,16 +1,18 @@
 """What of a conversation is settled: judged, all well, and not to be read again (design §5).
 
 Theory of operation. A request repeats the whole history and adds a little. When a request was
-judged, the state behind each message up to the first row that is not well is kept as a `Stand`: the
-rolling digests, the newest turn, the counts of the rows. A later request that begins with the very
-same bytes resumes from the newest such stand, and only what follows is read, located and judged;
-the rows before it are reported as counts. A fork resumes from the stand it shares, and so does a
-request in which only a cache marker moved.
+judged, the state behind each message is kept as a `Stand`, up to the first row that may still
+change: the rolling digests, the newest turn, the counts of the rows that are well, and those that
+are not (`lasting`). A later request that begins with the very same bytes resumes from the newest
+such stand, and only what follows is read, located and judged; the rows before it are reported as
+counts, or as they were. A fork resumes from the stand it shares, and so does a request in which
+only a cache marker moved.
 
 A stand is left, and the whole request judged anew, as soon as anything behind it could bear on what
-is settled: other facts or another head (model, thinking, system, tools), a seal or id of an older
-turn, a compaction, a reference to the server's state, a prefix that is not what it was. So the
-verdicts are those of a reading of everything; a test holds the two against each other.
+is settled: other facts (model, thinking), a seal or id of an older turn, a compaction, a reference
+to the server's state, a message that is not what it was. Another head (system, tools) is a row of
+its own, which the first turns of different heads tell. So the verdicts are those of a reading of
+everything; a test holds the two against each other.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from otel_sealed.model import (
     Turn,
 )
 from otel_sealed.model.quick import quick
+from otel_sealed.tracker.lasting import Lasting
 from otel_sealed.wire.checkpoint import History, Known, Rest
 
 MAX_LINES = 256
@@ -52,13 +55,25 @@ class Told:
     count: int = 0
 
 
+class Headed(NamedTuple):
+    """A turn with a seal in the request: its head, its number, the index of its message."""
+
+    head: Head
+    number: int
+    at: int
+
+
 @quick
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """The state behind one message of a request that was judged and well up to there.
+    """The state behind one message of a request that was judged up to there, for good.
 
-    `tail`: digests of what was told behind the newest turn; `checks` counts the settled rows;
-    `rolling` is a keyed digest over all of them; `first_sealed` the oldest turn with a seal.
+    `tail`: digests of what was told behind the newest turn; `checks` counts the settled rows that
+    are well; `rolling` is a keyed digest over all of them; `first_sealed` the oldest turn with a
+    seal; `live_from` the index of the first message of the turn under way; `heads` the first turn,
+    and the first with another head than that one's; `lasting` the rows of this message that are not
+    well, `lasted` how many there are up to here, `loops` whether one is of a turn under way;
+    `steady` whether a reading may begin behind it: not amid what a row that is not well is about.
     """
 
     around: int
@@ -74,6 +89,12 @@ class Stand:
     checks: tuple[Check, ...]
     rolling: bytes
     sealed: int
+    live_from: int = 0
+    heads: tuple[Headed, ...] = ()
+    lasting: tuple[Lasting, ...] = ()
+    lasted: int = 0
+    loops: bool = False
+    steady: bool = True
 
 
 class LineKey(NamedTuple):
@@ -118,9 +139,11 @@ class Settled:
         for key, (line, known) in lines:
             agreed = history.agreed(known)
             if agreed > len(best):
-                best, begins, found = line[:agreed], known.first(agreed), key
+                best, begins, found = line[:agreed], known, key
             if agreed == len(line):
                 break
+        best = steadied(best)
+        begins = begins.first(len(best))
         return Resumed(best, history.rest(begins.length), found, begins)
 
     def keep(
@@ -177,6 +200,14 @@ def before_tip(stands: tuple[Stand, ...]) -> tuple[Stand, ...]:
     kept = len(stands)
     while kept and stands[kept - 1].tip == stands[-1].tip:
         kept -= 1
+    return steadied(stands[:kept])
+
+
+def steadied(stands: tuple[Stand, ...]) -> tuple[Stand, ...]:
+    """The stands up to the last one a reading may begin behind."""
+    kept = len(stands)
+    while kept and not stands[kept - 1].steady:
+        kept -= 1
     return stands[:kept]
 
 
@@ -207,7 +238,7 @@ def independent(messages: Iterable[Message], ledger: Found, floor: int) -> bool:
     return True
 
 
-def continues(lineage: Lineage, told: Sequence[Told], head: Head, floor: int) -> bool:
+def continues(lineage: Lineage, told: Sequence[Told], floor: int) -> bool:
     """Whether the turns found continue the stand, each answering what still stands before it.
 
     Where no turn was found there is none to hold what follows against.
@@ -223,7 +254,7 @@ def continues(lineage: Lineage, told: Sequence[Told], head: Head, floor: int) ->
         compacts = any(block.kind is Kind.COMPACTION for block in turn.blocks)
         if turn.parent != parent or home is None or compacts:
             return False
-        if not turn.told or turn.told != told[home].digest or turn.head != head:
+        if not turn.told or turn.told != told[home].digest:
             return False
         parent = turn.number
     return True

@@ -317,9 +317,10 @@ class Search:
                 )
         elif isinstance(value, list):
             for index, child in enumerate(value):
-                yield from self._walk(
-                    child, _join(path, index), key, in_sealed=in_sealed, depth=depth + 1
-                )
+                if child is not None:
+                    yield from self._walk(
+                        child, _join(path, index), key, in_sealed=in_sealed, depth=depth + 1
+                    )
 
     def _long(self, value: Any, key: str, *, in_sealed: bool, depth: int) -> Iterator[str]:
         """The ordinary texts that are long enough for a summary, as `_walk` comes by them."""

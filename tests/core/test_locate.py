@@ -121,6 +121,23 @@ def test_a_restart_knows_nothing_and_accuses_nobody(dialect: str) -> None:
     assert report.lookups_missed > 0
 
 
+@pytest.mark.parametrize("settles", [True, False])
+def test_a_call_made_twice_is_not_that_of_the_turn_seen_after_a_restart(*, settles: bool) -> None:
+    """The same call with another id, by a turn from before; the host loses every seal."""
+    tracker = Tracker(KEY, settles=settles)
+    unseen = message(thinking(), use(), stop="tool_use")
+    after = message(thinking(""), text(), use(), stop="tool_use")
+    body = request("anthropic", [unseen])
+    tracker.observe(exchange("anthropic", body, after))
+    history(body).extend(step("anthropic", after, "Go on."))
+    for told in history(body)[1::2]:
+        del told["content"][0]["signature"]
+    report = tracker.observe(exchange("anthropic", body, None))
+    assert [("dropped", "messages.3.content.0")] == [
+        (f.fate.value, f.returned) for f in report.findings
+    ]
+
+
 @pytest.mark.parametrize("dialect", MATRIX)
 def test_another_key_knows_nothing(dialect: str) -> None:
     """Digests under one key mean nothing under another."""

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from otel_sealed.contract import Exchange
-from otel_sealed.model import Report, Verdict
+from otel_sealed.contract import Exchange, RawMessage
+from otel_sealed.model import Message, Report, Verdict
 from otel_sealed.tracker import Tracker
 from otel_sealed.tracker.settled import Settled
 from otel_sealed.wire.checkpoint import GROUP, ByteHistory, Known, Segment, history
 from otel_sealed.wire.parse import Unread
+from otel_sealed.wire.read import Reader
 from tests.core.builders import (
     MINT,
     asked,
@@ -123,6 +124,8 @@ def told(report: Report) -> tuple[Any, ...]:
         report.prefix,
         report.conversation,
         report.receipts,
+        report.rest_count,
+        report.rest_digest,
     )
 
 
@@ -144,6 +147,132 @@ def test_a_reading_from_a_stand_says_what_a_reading_of_everything_says(
         if chance.random() < 0.1:
             bodies.append(copy.deepcopy(bodies[which]))
         turns_of(bodies[which]).extend(step(dialect, answer, f"Go on {chance.random()}."))
+
+
+Habit = Callable[[Body, str, int], None]
+
+
+def loses_some(body: Body, dialect: str, _number: int) -> None:
+    """Every seal whose value says so, the same ones each time."""
+    for holder, key in list(_seals(body, dialect)):
+        if sum(holder[key].encode()) % 2:
+            holder.pop(key)
+
+
+def loses_all(body: Body, dialect: str, _number: int) -> None:
+    """Every seal but the newest."""
+    for holder, key in list(_seals(body, dialect))[:-1]:
+        holder.pop(key)
+
+
+def puts_a_dummy(body: Body, dialect: str, _number: int) -> None:
+    """A value that nobody issued in the place of every second seal."""
+    for holder, key in list(_seals(body, dialect))[::2]:
+        holder[key] = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
+
+
+def cuts(body: Body, dialect: str, _number: int) -> None:
+    """Each seal without its end."""
+    for holder, key in list(_seals(body, dialect)):
+        holder[key] = holder[key][: len(holder[key]) * 2 // 3]
+
+
+def adds_a_key(body: Body, dialect: str, _number: int) -> None:
+    """A key of the host's own beside each seal."""
+    for holder, _ in list(_seals(body, dialect)):
+        holder["host_note"] = "kept"
+
+
+def strips_ids(body: Body, _dialect: str, _number: int) -> None:
+    """No item has its id."""
+    for turn in turns_of(body):
+        turn.pop("id", None)
+
+
+def tells_the_time(body: Body, _dialect: str, number: int) -> None:
+    """Another head with each request."""
+    body["tools"] = [{"name": f"tool_{number}"}]
+
+
+def turns_back_the_clock(body: Body, _dialect: str, number: int) -> None:
+    """Two heads in turn."""
+    body["tools"] = [{"name": f"tool_{number % 2}"}]
+
+
+def says_it_again(body: Body, dialect: str, _number: int) -> None:
+    """Loses each seal, and puts one into a text further down now and then."""
+    held = list(_seals(body, dialect))
+    lost = [holder.pop(key) for holder, key in held]
+    if len(lost) > 3 and sum(lost[-1].encode()) % 3 == 0:
+        turns_of(body).append({"role": "user", "content": f"Before: {lost[0]}"})
+
+
+HABITS = (
+    loses_some,
+    loses_all,
+    puts_a_dummy,
+    cuts,
+    adds_a_key,
+    strips_ids,
+    tells_the_time,
+    turns_back_the_clock,
+    says_it_again,
+)
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("dialect", MATRIX)
+@pytest.mark.parametrize("habit", HABITS)
+@pytest.mark.parametrize("seen_from", [0, 5])
+def test_a_host_with_a_habit_is_told_the_same_from_a_stand(
+    dialect: str, habit: Habit, seen_from: int, *, raw: bool
+) -> None:
+    chance = random.Random(f"{dialect} {habit.__name__} {raw}")
+    quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
+    body = asked(dialect)
+    for number in range(20):
+        sent = spoil(body, dialect, chance) if number % 7 == 6 else copy.deepcopy(body)
+        habit(sent, dialect, number)
+        answer = chance.choice(ANSWERS[dialect])()
+        if number >= seen_from:
+            reports = [observed(t, dialect, sent, answer, raw=raw) for t in (quick, slow)]
+            assert told(reports[1]) == told(reports[0])
+        turns_of(body).extend(step(dialect, answer, f"Go on {chance.random()}."))
+
+
+@pytest.mark.parametrize(
+    ("habit", "dialect"),
+    [
+        (loses_all, "anthropic"),
+        (loses_all, "gemini"),
+        (adds_a_key, "anthropic"),
+        (strips_ids, "openai"),
+        (tells_the_time, "anthropic"),
+    ],
+)
+def test_a_host_with_a_habit_is_not_read_from_the_beginning_each_time(
+    habit: Habit, dialect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracker = Tracker(KEY)
+    body = asked(dialect)
+    messages: list[int] = []
+    original = Reader._message
+
+    def counting(reader: Reader, raw: RawMessage, index: int) -> Message:
+        messages.append(index)
+        return original(reader, raw, index)
+
+    monkeypatch.setattr(Reader, "_message", counting)
+    read = []
+    for number in range(12):
+        sent = copy.deepcopy(body)
+        habit(sent, dialect, number)
+        answer = ANSWERS[dialect][0]()
+        messages.clear()
+        observed(tracker, dialect, sent, answer, raw=True)
+        read.append(len(messages))
+        turns_of(body).extend(step(dialect, answer, "q"))
+    assert read[5:] == [read[5]] * 7
 
 
 def test_rows_that_went_out_before_are_counts_and_the_new_ones_findings() -> None:
