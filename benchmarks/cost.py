@@ -10,7 +10,8 @@ within the spread of the null run.
 
 Cases: `small` are first calls of about 4 KB. `stream` are streams of 260 events, a chunk each.
 `warm` are the last calls of a conversation that grew, a turn a call, to 100 turns and 1 MB;
-`first` is a call of that size by a process that never saw the conversation.
+`first` is a call of that size by a process that never saw the conversation. `lossy` is `warm` with
+a host that loses every seal, and `restarted` the calls that come after such a first one.
 
 Arms: `ours` opens a span of its own. `enriching` writes on the active span of another tracer; its
 base is that span alone, so that the price of the span is not counted as ours. The arms of a case
@@ -134,8 +135,8 @@ def first_calls(sdk: Sdk, arm: Arm, *, stream: bool = False) -> Iterator[float]:
         yield timed(sdk, arm, client, history, stream=stream)
 
 
-def warm(sdk: Sdk, arm: Arm) -> Iterator[float]:
-    """The last calls of a conversation of a faithful host that grew from nothing."""
+def warm(sdk: Sdk, arm: Arm, *, lossy: bool = False) -> Iterator[float]:
+    """The last calls of a conversation that grew from nothing, its host faithful or lossy."""
     wire = Wire()
     client = sdk.client(wire)
     history = sdk.opening(f"Question {RANDOM.random()}")
@@ -143,9 +144,24 @@ def warm(sdk: Sdk, arm: Arm) -> Iterator[float]:
         turn = sdk.turn(number)
         sdk.whole(wire, number, turn)
         spent = timed(sdk, arm, client, history)
-        history += sdk.step(number, turn)
+        history += sdk.step(number, turn, lossy=lossy)
         if number >= TURNS - LAST:
             yield spent
+
+
+def restarted(sdk: Sdk, arm: Arm) -> Iterator[float]:
+    """The last calls of a conversation that another process began, but for the first of them."""
+    wire = Wire()
+    client = sdk.client(wire)
+    history = sdk.opening(f"Question {RANDOM.random()}")
+    for number in range(TURNS):
+        turn = sdk.turn(number)
+        if number >= TURNS - LAST - 1:
+            sdk.whole(wire, number, turn)
+            spent = timed(sdk, arm, client, history)
+            if number >= TURNS - LAST:
+                yield spent
+        history += sdk.step(number, turn)
 
 
 def first_sight(sdk: Sdk, arm: Arm) -> Iterator[float]:
@@ -164,6 +180,8 @@ CASES: dict[str, Callable[[Sdk, Arm], Iterator[float]]] = {
     "small": first_calls,
     "stream": lambda sdk, arm: first_calls(sdk, arm, stream=True),
     "warm": warm,
+    "lossy": lambda sdk, arm: warm(sdk, arm, lossy=True),
+    "restarted": restarted,
     "first": first_sight,
 }
 
@@ -177,7 +195,9 @@ def block(sdk: Sdk, arm: Arm, case: str) -> float:
         spent = list(CASES[case](sdk, arm))
         start = time.process_time()
         drain()
-        drained = (time.process_time() - start) / (TURNS if case == "warm" else len(spent))
+        drained = (time.process_time() - start) / (
+            TURNS if case in ("warm", "lossy") else len(spent)
+        )
     return (statistics.median(spent) + drained) * 1e6
 
 

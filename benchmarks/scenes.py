@@ -97,8 +97,11 @@ class Sdk(Protocol):
     def turn(self, number: int) -> Any:
         """What the model says in a turn."""
 
-    def step(self, number: int, turn: Any) -> list[Any]:
-        """What a faithful host adds to its history for a turn: all of it, and the tool's result."""
+    def step(self, number: int, turn: Any, *, lossy: bool = False) -> list[Any]:
+        """What a host adds to its history for a turn: all of it, and the tool's result.
+
+        A `lossy` one leaves the block with the seal out, or on Gemini the seal alone.
+        """
 
     def whole(self, wire: Wire, number: int, turn: Any) -> None:
         """Have `wire` answer with a turn."""
@@ -130,10 +133,11 @@ class OnAnthropic:
             {"type": "tool_use", "id": name(), "name": "look_up", "input": {"q": number}},
         ]
 
-    def step(self, number: int, turn: Any) -> list[Any]:
+    def step(self, number: int, turn: Any, *, lossy: bool = False) -> list[Any]:
         """See `Sdk`."""
         told = {"type": "tool_result", "tool_use_id": turn[1]["id"], "content": result(number)}
-        return [{"role": "assistant", "content": turn}, {"role": "user", "content": [told]}]
+        said = {"role": "assistant", "content": turn[1:] if lossy else turn}
+        return [said, {"role": "user", "content": [told]}]
 
     def whole(self, wire: Wire, number: int, turn: Any) -> None:
         """See `Sdk`."""
@@ -200,10 +204,10 @@ class OnOpenAI:
             {**call, "arguments": json.dumps({"q": number}), "status": "completed"},
         ]
 
-    def step(self, number: int, turn: Any) -> list[Any]:
+    def step(self, number: int, turn: Any, *, lossy: bool = False) -> list[Any]:
         """See `Sdk`."""
         told = {"type": "function_call_output", "call_id": turn[1]["call_id"]}
-        return [*turn, {**told, "output": result(number)}]
+        return [*(turn[1:] if lossy else turn), {**told, "output": result(number)}]
 
     def whole(self, wire: Wire, number: int, turn: Any) -> None:
         """See `Sdk`."""
@@ -277,9 +281,10 @@ class OnGemini:
         call = {"functionCall": {"name": "look_up", "args": {"q": number}}}
         return [{"text": thought(number), "thought": True}, {**call, "thoughtSignature": seal()}]
 
-    def step(self, number: int, turn: Any) -> list[Any]:
+    def step(self, number: int, turn: Any, *, lossy: bool = False) -> list[Any]:
         """See `Sdk`."""
-        said = types.Content.model_validate({"role": "model", "parts": turn})
+        kept = [{k: v for k, v in part.items() if k != "thoughtSignature"} for part in turn]
+        said = types.Content.model_validate({"role": "model", "parts": kept if lossy else turn})
         told = types.Part.from_function_response(name="look_up", response={"r": result(number)})
         return [said, types.Content(role="user", parts=[told])]
 

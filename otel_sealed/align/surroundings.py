@@ -38,9 +38,7 @@ def surroundings(
     homes, bound = sealed_homes(outcomes, seals)
     if not homes:
         return
-    gone = [o.turn.number for o in outcomes if o.turn and o.finding.fate is Fate.SUPERSEDED]
-    exempt = {number for number in bound if gone and number >= min(gone)}
-    broken = first_break(lineage.turns, bound, head, messages, exempt, root)
+    broken = first_break(lineage.turns, bound, head, messages, exempt(outcomes, bound), root)
     if broken is not None:
         yield _prefix(broken, bound[broken.turn.number])
     yield from _issuer(facts, lineage, homes)
@@ -52,21 +50,27 @@ def surroundings_behind(
     lineage: Lineage,
     outcomes: Sequence[Outcome],
     seals: Collection[str],
-    settled: tuple[Turn, int] | None,
+    settled: tuple[Break, int] | None,
 ) -> Iterator[Outcome]:
     """The same where only the end of a request was read, and its messages are those they were.
 
-    `settled`: the first turn before that end that had another head, and where it stands.
+    `settled`: the first change before that end, and where its turn stands.
     """
     homes, bound = sealed_homes(outcomes, seals)
-    line = ((turn, bound.get(turn.number)) for turn in lineage.turns if turn.chain)
-    for turn, home in (settled, *line) if settled else line:
-        name = other_head(turn.head, head)
-        if name and home is not None:
-            yield _prefix(head_break(turn, name), home)
-            break
+    line = (turn for turn in lineage.turns if turn.chain and turn.number in bound)
+    first = next((turn for turn in line if other_head(turn.head, head)), None)
+    if settled is not None:
+        yield _prefix(*settled)
+    elif first is not None:
+        yield _prefix(head_break(first, other_head(first.head, head)), bound[first.number])
     if homes:
         yield from _issuer(facts, lineage, homes)
+
+
+def exempt(outcomes: Iterable[Outcome], bound: Collection[int]) -> set[int]:
+    """The turns of `bound` whose earlier messages may be gone, behind a compaction."""
+    gone = [o.turn.number for o in outcomes if o.turn and o.finding.fate is Fate.SUPERSEDED]
+    return {number for number in bound if gone and number >= min(gone)}
 
 
 def sealed_homes(

@@ -285,12 +285,22 @@ class Emitter:
     def _alert(
         self, report: Report, rows: tuple[Row, ...], provider: str, context: Context | None
     ) -> None:
+        if report.verdict is None or not report.verdict.violates:
+            return
+        call: dict[str, Any] = {
+            "conversation": report.conversation.hex(),
+            "provider": provider,
+            "model": vocab.model_name(report.facts.model),
+            "host": vocab.host_name(report.facts.host),
+            "service": self._service(),
+            "context": context,
+        }
         for finding, row in zip(report.findings, rows, strict=True):
             if finding.verdict.violates:
-                self.room.tell(self._alert_of(report, finding, row, provider, context))
+                self.room.tell(self._alert_of(report, finding, row, call))
 
     def _alert_of(
-        self, report: Report, finding: Finding, row: Row, provider: str, context: Context | None
+        self, report: Report, finding: Finding, row: Row, call: Mapping[str, Any]
     ) -> Alert:
         origin = finding.received
         minted = origin.span if origin and len(origin.span) == _ORIGIN_BYTES else b""
@@ -298,7 +308,6 @@ class Emitter:
         if said is ProviderVerdict.UNREPORTED:
             said = report.provider_verdict
         return Alert(
-            conversation=report.conversation.hex(),
             artifact=row.artifact,
             digest=row.digest,
             fate=finding.fate,
@@ -317,11 +326,7 @@ class Emitter:
             returned_size=finding.size_out,
             origin_trace=minted[:_TRACE_BYTES].hex(),
             origin_span=minted[_TRACE_BYTES:].hex(),
-            provider=provider,
-            model=vocab.model_name(report.facts.model),
-            host=vocab.host_name(report.facts.host),
-            service=self._service(),
-            context=context,
+            **call,
         )
 
 

@@ -8,12 +8,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from otel_sealed.align import Outcome, align
-from otel_sealed.align.prefix import other_head
+from otel_sealed.align.prefix import Break, head_break, other_head
 from otel_sealed.align.surroundings import surroundings, surroundings_behind
 from otel_sealed.contract import Exchange, Place
 from otel_sealed.judge import circumstances, judge
 from otel_sealed.ledger.locate import locate, summarised
-from otel_sealed.model import Facts, Fate, Finding, Lineage, Message, Speaker, Trait
+from otel_sealed.model import (
+    Cause,
+    Facts,
+    Fate,
+    Finding,
+    Lineage,
+    Message,
+    Speaker,
+    Trait,
+    Turn,
+)
 from otel_sealed.model.quick import evolve, quick
 from otel_sealed.providers.vendors import KNOWN_VENDORS
 from otel_sealed.tracker.core import Core, Tools
@@ -117,15 +127,38 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
         return None
     names = asked.tools.names(asked.facts.vendor)
     outcomes = align(lineage, messages, names, search, core.vendor_of)
-    changed = next((one for one in stand.heads if other_head(one.head, sent.head)), None)
-    turn = core.ledger.get(changed.number) if changed is not None else None
-    if changed is not None and turn is None:
+    try:
+        before = _changed(asked, stand)
+    except LookupError:
         return None
-    before = None if changed is None or turn is None else (turn, changed.at - stand.messages)
     outcomes += surroundings_behind(
         asked.facts, sent.head, lineage, outcomes, asked.tools.seals, before
     )
     return _judged(asked, lineage, outcomes, (*chains, chain), told, stand=stand, rows=rows)
+
+
+def _changed(asked: Asked, stand: Stand) -> tuple[Break, int] | None:
+    """The first change before the seals up to the stand, and the message it is told at.
+
+    Raises LookupError where the ledger has forgotten the turn.
+    """
+    for head, number, at in stand.heads:
+        name = other_head(head, asked.sent.head)
+        if stand.broken is not None and number > stand.broken.number:
+            break
+        if name:
+            return head_break(_known(asked, number), name), at - stand.messages
+    if stand.broken is None:
+        return None
+    turn = _known(asked, stand.broken.number)
+    return Break(turn, Cause.MESSAGE, stand.broken.path), stand.broken.at - stand.messages
+
+
+def _known(asked: Asked, number: int) -> Turn:
+    turn = asked.core.ledger.get(number)
+    if turn is None:
+        raise LookupError
+    return turn
 
 
 def _behind(asked: Asked, stand: Stand) -> dict[str, Any]:
@@ -164,7 +197,8 @@ def _judged(
         first=min(here, default=sys.maxsize),
         last=max(here, default=-1),
         tip=lineage.tip,
-        compacted=any(o.finding.fate is Fate.SUPERSEDED for o in outcomes),
+        compacted=any(o.finding.fate is Fate.SUPERSEDED for o in outcomes)
+        or any(row.finding.fate is Fate.SUPERSEDED for row in rows),
         live_from=live_from,
     )
     settle, name = asked.core.disputes.settle, asked.tools.dialect.name

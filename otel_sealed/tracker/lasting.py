@@ -28,7 +28,6 @@ MAX_LASTING = 512
 # told from more than one turn, or of the request itself
 _MOVING = frozenset(
     {
-        Fate.SUPERSEDED,
         Fate.STALE,
         Fate.SERVER_HELD,
         Fate.DUPLICATED,
@@ -57,9 +56,9 @@ class Lasting:
 def lasting(finding: Finding, outcome: Outcome, position: Position) -> Lasting | None:
     """The row as one that stays, None where something behind it may change it."""
     turn, block = outcome.turn, outcome.block
-    if finding.fate in _MOVING or outcome.at is None:
+    if finding.fate in _MOVING:
         return None
-    in_loop = outcome.at >= position.live_from
+    in_loop = outcome.at is not None and outcome.at >= position.live_from
     if turn is None:
         sent = same_artifact(outcome.sent, finding.artifact) if outcome.sent else None
         return None if sent is None else Lasting(finding, in_loop, canon=sent.canon)
@@ -68,6 +67,8 @@ def lasting(finding: Finding, outcome: Outcome, position: Position) -> Lasting |
     came = same_artifact(block, finding.artifact) if block is not None else None
     sealed = came is not None and came.role is Role.SEAL and came.state is State.PRESENT
     if came is None or block is None or not sealed or finding.digest_out:
+        return Lasting(finding, in_loop)
+    if finding.fate is Fate.SUPERSEDED:  # wherever else it stands
         return Lasting(finding, in_loop)
     wanted = Wanted(came.canon, came.size)
     return Lasting(finding, in_loop, lost=wanted, shadows=stand_ins(turn, block))

@@ -38,5 +38,4 @@ class Position:
 
     def decided(self, number: int) -> bool:
         """Whether that is so for good, whatever turns come behind the tip."""
-        around = self.first >= number or number < self.last
-        return around and number != self.tip and not self.compacted
+        return number != self.tip and (self.first >= number or number < self.last)

@@ -63,6 +63,14 @@ class Headed(NamedTuple):
     at: int
 
 
+class Broken(NamedTuple):
+    """The first turn with a seal before which another message stands, and the path of that."""
+
+    number: int
+    at: int
+    path: str
+
+
 @quick
 @dataclass(frozen=True, slots=True)
 class Stand:
@@ -71,7 +79,8 @@ class Stand:
     `tail`: digests of what was told behind the newest turn; `checks` counts the settled rows that
     are well; `rolling` is a keyed digest over all of them; `first_sealed` the oldest turn with a
     seal; `live_from` the index of the first message of the turn under way; `heads` the first turn,
-    and the first with another head than that one's; `lasting` the rows of this message that are not
+    and the first with another head than that one's; `broken` the first whose messages are not what
+    they were; `lasting` the rows of this message that are not
     well, `lasted` how many there are up to here, `loops` whether one is of a turn under way;
     `steady` whether a reading may begin behind it: not amid what a row that is not well is about.
     """
@@ -91,6 +100,7 @@ class Stand:
     sealed: int
     live_from: int = 0
     heads: tuple[Headed, ...] = ()
+    broken: Broken | None = None
     lasting: tuple[Lasting, ...] = ()
     lasted: int = 0
     loops: bool = False

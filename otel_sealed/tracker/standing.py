@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from otel_sealed.align import Outcome
 from otel_sealed.align.prefix import first_break
-from otel_sealed.align.surroundings import sealed_homes
-from otel_sealed.model import Cause, Check, Fate, Finding, Kind, Message, Speaker, Verdict
+from otel_sealed.align.surroundings import exempt, sealed_homes
+from otel_sealed.model import Check, Fate, Finding, Kind, Message, Speaker, Verdict
 from otel_sealed.model.quick import evolve
 from otel_sealed.tracker.judging import Asked, Judged
 from otel_sealed.tracker.lasting import MAX_LASTING, lasting
-from otel_sealed.tracker.settled import Headed, Stand, rolled
+from otel_sealed.tracker.settled import Broken, Headed, Stand, rolled
 from otel_sealed.wire.checkpoint import Rest
 
 Row = tuple[Finding, Outcome]
@@ -20,18 +20,16 @@ Row = tuple[Finding, Outcome]
 
 def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
     """A stand behind each message read, up to the first row that may still change; newest last."""
-    rows = _by_message(judged)
-    if rows is None:
-        return []
     tips: dict[int, int] = {}
     for (at, _), number in sorted(judged.lineage.owner.items()):
         tips.setdefault(at, number)
+    rows = _by_message(judged, tips)
     _, bound = sealed_homes(judged.outcomes, asked.tools.seals)
     between = _between(asked, judged, rows)
-    end = min(len(asked.sent.messages), _masked(asked, judged, bound))
+    broken = _broken(asked, judged, bound)
     state = _start(asked, judged, rest)
     found: list[Stand] = []
-    for at in range(end):
+    for at in range(len(asked.sent.messages)):
         heads = [
             Headed(turn.head, turn.number, state.messages)
             for turn in judged.lineage.turns
@@ -41,8 +39,11 @@ def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
         behind = _behind(asked, judged, state, at, rows.get(at, []), tip, heads)
         if behind is None:
             break
-        state = evolve(behind, steady=False) if at in between else behind
-        found.append(state)
+        reached = broken if broken is not None and broken.at <= state.messages else None
+        if reached is not None or at in between:
+            behind = evolve(behind, steady=at not in between, broken=reached)
+        found.append(behind)
+        state = behind
     return found
 
 
@@ -109,20 +110,20 @@ def _between(asked: Asked, judged: Judged, rows: Mapping[int, Sequence[Row]]) ->
     return frozenset(at for found in places.values() for at in range(min(found), max(found)))
 
 
-def _masked(asked: Asked, judged: Judged, bound: Mapping[int, int]) -> int:
-    """The message of the first turn before which another message stands, if only the head is told.
+def _broken(asked: Asked, judged: Judged, bound: Mapping[int, int]) -> Broken | None:
+    """The first turn before which another message stands, if the row of the prefix may be of it.
 
-    A request has one row for its prefix, and that another time tells of the message instead.
+    A request has one such row, and where that tells of the head now it may not the next time.
     """
-    if judged.stand is not None or not any(map(_of_head, judged.findings)):
-        return sys.maxsize
-    root = asked.tools.dialect.root
-    broken = first_break(judged.lineage.turns, bound, None, asked.sent.messages, root=root)
-    return sys.maxsize if broken is None else bound[broken.turn.number]
-
-
-def _of_head(finding: Finding) -> bool:
-    return finding.fate is Fate.PREFIX_CHANGED and finding.cause is not Cause.MESSAGE
+    if judged.stand is not None:
+        return judged.stand.broken
+    if not any(finding.fate is Fate.PREFIX_CHANGED for finding in judged.findings):
+        return None
+    root, free = asked.tools.dialect.root, exempt(judged.outcomes, bound)
+    found = first_break(judged.lineage.turns, bound, None, asked.sent.messages, free, root)
+    if found is None:
+        return None
+    return Broken(found.turn.number, bound[found.turn.number], found.detail)
 
 
 def _place(asked: Asked, judged: Judged, path: str | None, otherwise: int) -> int:
@@ -169,18 +170,21 @@ def _start(asked: Asked, judged: Judged, rest: Rest) -> Stand:
     )
 
 
-def _by_message(judged: Judged) -> dict[int, list[Row]] | None:
-    """Rows by the message they stand in; None where one that is not well stands in none.
+def _by_message(judged: Judged, tips: Mapping[int, int]) -> dict[int, list[Row]]:
+    """Rows by the message they stand in.
 
-    Another head is told anew with each request, and stands in none for that.
+    Those of a turn that is gone as a whole are settled with the next turn behind it that is there:
+    `tips`, message to turn. The one of the prefix is told anew with each request.
     """
     rows: dict[int, list[Row]] = {}
     for finding, outcome in zip(judged.findings, judged.outcomes, strict=True):
-        if _of_head(finding):
+        at, turn = outcome.at, outcome.turn
+        if finding.fate is Fate.PREFIX_CHANGED:
             continue
-        if outcome.at is None:
-            return None
-        rows.setdefault(outcome.at, []).append((finding, outcome))
+        if at is None and turn is not None:
+            at = min((place for place, tip in tips.items() if tip > turn.number), default=None)
+        if at is not None:
+            rows.setdefault(at, []).append((finding, outcome))
     return rows
 
 

@@ -95,6 +95,8 @@ class Search:
         self._digest = digest
         self._hashes = _MAX_HASHES
         self._strings: list[tuple[str, Spot, str]] | None = None
+        self._plain: list[tuple[str, str]] | None = None
+        self._forms: dict[int, list[tuple[int, str]]] = {}
         self._sealed_keys = _sealed_keys(dialect)
 
     def find(self, wanted: tuple[Wanted, ...]) -> Mapping[bytes, Stray]:
@@ -115,14 +117,26 @@ class Search:
 
         None if there is none. Text inside one pair of tags or fences counts as text of its own.
         """
+        texts = self._texts()
+        first = len(texts)
+        for shadow in shadows:
+            for at, form in self._forms.get(shadow.chars, ()):
+                if at < first and self._text(form) == shadow.digest:
+                    first = at
         heads = tuple(f"{self._dialect.root}.{index}." for index in near)
-        for path, spot, text in self._all():
-            if spot is not Spot.TEXT:
-                continue
-            close = bool(heads) and f"{path}.".startswith(heads)
-            if self._is(text, shadows) or (close and self.holds(text, shadows)):
+        for path, text in texts[:first] if heads else ():
+            if f"{path}.".startswith(heads) and self.holds(text, shadows):
                 return path
-        return None
+        return texts[first][0] if first < len(texts) else None
+
+    def _texts(self) -> list[tuple[str, str]]:
+        """Path and text of the ordinary texts; `_forms` has by length what each may stand for."""
+        if self._plain is None:
+            self._plain = [(path, text) for path, spot, text in self._all() if spot is Spot.TEXT]
+            for at, (_, text) in enumerate(self._plain):
+                for form in _unwrapped(text):
+                    self._forms.setdefault(len(form), []).append((at, form))
+        return self._plain
 
     def told(self) -> Iterator[bytes]:
         """Digests of what the first long texts of the request may be made of.
@@ -270,8 +284,9 @@ class Search:
             for depth, layer in enumerate(d.layers(text)):
                 self._hashes -= 1
                 yield self._digest.blob(layer), depth, False
-        sizes = {size for n in missing.values() for size in _spellings(n)}
-        for run in d.runs(text):
+        runs = d.runs(text)
+        sizes = {size for n in missing.values() for size in _spellings(n)} if runs else set()
+        for run in runs:
             if run != text:
                 yield self._canon(run), 0, True
             for piece in _pieces(run):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import random
 from collections import Counter
@@ -13,6 +14,7 @@ import pytest
 
 from otel_sealed.contract import Exchange, RawMessage
 from otel_sealed.model import Message, Report, Verdict
+from otel_sealed.testing.mutations import Mutation
 from otel_sealed.tracker import Tracker
 from otel_sealed.tracker.settled import Settled
 from otel_sealed.wire.checkpoint import GROUP, ByteHistory, Known, Segment, history
@@ -34,8 +36,9 @@ from tests.core.builders import (
 )
 from tests.core.chat_cases import called, in_id, reasoned, texted
 from tests.core.chat_wire import detail, encrypted
-from tests.core.conversations import APIS, KEY, MATRIX, Body, ask, step
+from tests.core.conversations import APIS, KEY, MATRIX, WHOLE, Body, ask, step
 from tests.core.conversations import history as turns_of
+from tests.core.test_mutations import CELLS, hosted
 
 Make = Callable[[], Body]
 ANSWERS: dict[str, list[Make]] = {
@@ -207,7 +210,20 @@ def says_it_again(body: Body, dialect: str, _number: int) -> None:
         turns_of(body).append({"role": "user", "content": f"Before: {lost[0]}"})
 
 
+def forgets_a_turn(body: Body, _dialect: str, _number: int) -> None:
+    """A stretch of its history is gone."""
+    if len(turns_of(body)) > 12:
+        del turns_of(body)[5:9]
+
+
+def forgets_the_beginning(body: Body, _dialect: str, _number: int) -> None:
+    """All but the question and the last few."""
+    del turns_of(body)[1:-7]
+
+
 HABITS = (
+    forgets_a_turn,
+    forgets_the_beginning,
     loses_some,
     loses_all,
     puts_a_dummy,
@@ -240,9 +256,41 @@ def test_a_host_with_a_habit_is_told_the_same_from_a_stand(
         turns_of(body).extend(step(dialect, answer, f"Go on {chance.random()}."))
 
 
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize(("dialect", "mutation"), CELLS)
+def test_a_mutilation_shows_the_same_from_a_stand(
+    dialect: str, mutation: Mutation, *, raw: bool
+) -> None:
+    quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
+    for one in hosted(dialect, mutation, WHOLE):
+        sent = json.dumps(one.request).encode() if raw else one.request
+        exchange = dataclasses.replace(one, request=sent)
+        assert told(slow.observe(exchange)) == told(quick.observe(exchange))
+
+
+def test_a_conversation_that_is_compacted_again_and_again_is_read_from_where_it_was() -> None:
+    quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
+    body = asked("anthropic")
+    reports: list[Report] = []
+    for number in range(24):
+        answer = message(thinking(), use(), stop="tool_use")
+        if number % 6 == 5:
+            told_so_far = f"Summed up behind answer {number}, with what is to be done."
+            block = {"type": "compaction", "content": told_so_far, "encrypted_content": MINT.seal()}
+            answer["content"].insert(0, block)
+        reports = [observed(t, "anthropic", body, answer, raw=True) for t in (quick, slow)]
+        assert told(reports[1]) == told(reports[0])
+        if number % 6 == 5:
+            turns_of(body).clear()
+        turns_of(body).extend(step("anthropic", answer, "q"))
+    rows = [sum(f.verdict is Verdict.OK for f in report.findings) for report in reports]
+    assert [2, 14] == rows
+
+
 @pytest.mark.parametrize(
     ("habit", "dialect"),
     [
+        (forgets_a_turn, "anthropic"),
         (loses_all, "anthropic"),
         (loses_all, "gemini"),
         (adds_a_key, "anthropic"),
@@ -272,7 +320,7 @@ def test_a_host_with_a_habit_is_not_read_from_the_beginning_each_time(
         observed(tracker, dialect, sent, answer, raw=True)
         read.append(len(messages))
         turns_of(body).extend(step(dialect, answer, "q"))
-    assert read[5:] == [read[5]] * 7
+    assert read[7:] == [read[7]] * 5
 
 
 def test_rows_that_went_out_before_are_counts_and_the_new_ones_findings() -> None:
