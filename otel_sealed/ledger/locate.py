@@ -106,6 +106,7 @@ def locate(
         expect(_asked_for(messages, chains))
     for at, message in enumerate(messages):
         _poll_message(poll, at, message, chains[at])
+    _keep_order(poll)
     if not (poll.votes or reference or conversation):
         return Lineage(hits=poll.hits, misses=poll.misses)
     held = _line(ledger, max(poll.look(reference), default=-1)) if reference else ()
@@ -185,6 +186,28 @@ def _poll_message(poll: _Poll, at: int, message: Message, chain: bytes) -> None:
         poll.by_slot[(at, index)] = strong[index] or _within(weak, sure) or weak
         if strong[index]:
             poll.sure.add((at, index))
+
+
+def _keep_order(poll: _Poll) -> None:
+    """Take back what weak evidence says of a turn that would stand before the turn it continued."""
+    weak = poll.votes.keys() - poll.strong
+    if not weak or not poll.sure:
+        return
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for slot in sorted(poll.by_slot):
+        for n in poll.by_slot[slot]:
+            last[n] = slot[0]
+            if slot in poll.sure:
+                first.setdefault(n, slot[0])
+    for at, numbers in poll.by_message.items():
+        last.update((n, max(at, last.get(n, at))) for n in numbers)
+    for n in weak:
+        above = _nearest(poll, n, first)
+        if above >= 0 and last.get(n, first[above]) < first[above]:
+            del poll.votes[n]
+            for slot in poll.by_slot.keys() - poll.sure:
+                poll.by_slot[slot] = tuple(m for m in poll.by_slot[slot] if m != n)
 
 
 def _agreed(strong: list[tuple[int, ...]]) -> frozenset[int]:

@@ -106,7 +106,10 @@ def whole(asked: Asked) -> Judged:
         asked.facts, sent.head, sent.messages, lineage, outcomes, asked.tools.seals, root
     )
     stood = told_before(sent.messages, Told(), core.digest)
-    return _judged(asked, lineage, outcomes, (*chains, chain), stood, is_summary=told is not None)
+    place = _position(asked, lineage, outcomes)
+    return _judged(
+        asked, lineage, outcomes, (*chains, chain), stood, place, summary=told is not None
+    )
 
 
 def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
@@ -114,7 +117,7 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
     core, sent, messages, stand = asked.core, asked.sent, asked.sent.messages, stands[-1]
     if (stand.facts, stand.hint) != (asked.facts, asked.hint) or asked.facts.reference:
         return None
-    if (stand.loops and sent.live_from) or not independent(messages, core.ledger, stand.tip):
+    if not independent(messages, core.ledger, stand.tip):
         return None
     chains, chain = _chains(asked, stand.chain)
     lineage = locate(Above(core.ledger, stand.tip), messages, chains, conversation=asked.hint)
@@ -134,7 +137,13 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
     outcomes += surroundings_behind(
         asked.facts, sent.head, lineage, outcomes, asked.tools.seals, before
     )
-    return _judged(asked, lineage, outcomes, (*chains, chain), told, stand=stand, rows=rows)
+    place = _position(asked, lineage, outcomes, stand, rows)
+    if not stand.needs.met(place.live_from + stand.messages, place.last, spoken=sent.live_from > 0):
+        return None
+    judged = _judged(asked, lineage, outcomes, (*chains, chain), told, place)
+    settle, name = core.disputes.settle, asked.tools.dialect.name
+    lasting = [settle(name, row.finding) for row in rows]
+    return evolve(judged, stand=stand, lasting=lasting)
 
 
 def _changed(asked: Asked, stand: Stand) -> tuple[Break, int] | None:
@@ -176,46 +185,50 @@ def _chains(asked: Asked, chain: bytes) -> tuple[tuple[bytes, ...], bytes]:
     return tuple(chains), chain
 
 
+def _position(
+    asked: Asked,
+    lineage: Lineage,
+    outcomes: Sequence[Outcome],
+    stand: Stand | None = None,
+    rows: Sequence[Lasting] = (),
+) -> Position:
+    """Where the turns stand; `rows` are those settled up to the stand."""
+    here = [o.turn.number for o in outcomes if o.turn and o.finding.digest_out]
+    fates = {o.finding.fate for o in outcomes} | {row.finding.fate for row in rows}
+    live_from = asked.sent.live_from
+    if stand is not None:
+        here += [stand.first_sealed, stand.last_sealed] if stand.last_sealed >= 0 else []
+        live_from = live_from or stand.live_from - stand.messages
+    return Position(
+        first=min(here, default=sys.maxsize),
+        last=max(here, default=-1),
+        tip=lineage.tip,
+        compacted=Fate.SUPERSEDED in fates,
+        live_from=live_from,
+    )
+
+
 def _judged(
     asked: Asked,
     lineage: Lineage,
     outcomes: list[Outcome],
     chains: tuple[bytes, ...],
     told: list[Told],
+    position: Position,
     *,
-    is_summary: bool = False,
-    stand: Stand | None = None,
-    rows: Sequence[Lasting] = (),
+    summary: bool = False,
 ) -> Judged:
-    messages = asked.sent.messages
-    here = [o.turn.number for o in outcomes if o.turn and o.finding.digest_out]
-    live_from = asked.sent.live_from
-    if stand is not None:
-        here += [stand.first_sealed] if stand.first_sealed < sys.maxsize else []
-        live_from = live_from or stand.live_from - stand.messages
-    place = Position(
-        first=min(here, default=sys.maxsize),
-        last=max(here, default=-1),
-        tip=lineage.tip,
-        compacted=any(o.finding.fate is Fate.SUPERSEDED for o in outcomes)
-        or any(row.finding.fate is Fate.SUPERSEDED for row in rows),
-        live_from=live_from,
-    )
-    settle, name = asked.core.disputes.settle, asked.tools.dialect.name
-    findings = [_judge(asked, outcome, place, is_summary=is_summary) for outcome in outcomes]
-    since, at_tip = _since_tip(lineage, messages, told)
+    since, at_tip = _since_tip(lineage, asked.sent.messages, told)
     return Judged(
-        findings=findings,
+        findings=[_judge(asked, outcome, position, is_summary=summary) for outcome in outcomes],
         outcomes=outcomes,
         lineage=lineage,
         chains=chains,
         told=told,
         told_since_tip=since,
         told_at_tip=at_tip,
-        position=place,
-        is_summary=is_summary,
-        stand=stand,
-        lasting=[settle(name, row.finding) for row in rows],
+        position=position,
+        is_summary=summary,
     )
 
 

@@ -1,17 +1,19 @@
 """Rows that are not well and stay what they are, whatever a later request adds behind them.
 
 Theory of operation. Most hosts lose something in every turn, and its row goes out with every later
-request, the same each time. It is *lasting* once nothing behind it can bear on it: its turn is not
-the newest, and whether seals stand before and behind it is decided. Then it is kept with its stand
-(`settled`) and told again as it is. Three things can still change it, and are asked for each time:
-a seal that nobody saw coming may have been recorded since; a lost seal, or its readable stand-in,
-may turn up in what follows; and a row of the loop under way is another when the user speaks again.
+request, the same each time. It is *lasting* when its turn is not the newest, and whether seals
+stand before and behind it is decided. Then it is kept with its stand (`settled`) and told again as
+it is. What can still change it is asked for each time. A seal that nobody saw coming may have been
+recorded since. A lost seal, or its readable stand-in, may turn up in what follows. And what follows
+must be as it was when the row was judged, which in a fork it may not be (`Needs`): the user has
+spoken behind it or has not, and a later seal is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from otel_sealed.align import Outcome
 from otel_sealed.align.scene import same_artifact
@@ -37,41 +39,75 @@ _MOVING = frozenset(
 )
 
 
+class Needs(NamedTuple):
+    """What must be so in a request for rows to be what they were.
+
+    `silence`: nobody has spoken since, they are of the turn under way; `word`: the user speaks in
+    or behind the message of this index; `seal`: one of a later turn than this number is sent.
+    """
+
+    silence: bool = False
+    word: int = -1
+    seal: int = -1
+
+    def joined(self, others: Iterable[Needs]) -> Needs:
+        """What these rows and others need."""
+        silence, word, seal = self
+        for other in others:
+            silence = silence or other.silence
+            word, seal = max(word, other.word), max(seal, other.seal)
+        return Needs(silence, word, seal)
+
+    def met(self, live_from: int, last: int, *, spoken: bool) -> bool:
+        """Whether all of it is so.
+
+        `live_from`: the first message of the turn under way; `last`: the newest turn with a seal in
+        the request; `spoken`: the user did, in what follows.
+        """
+        sealed = self.seal < 0 or self.seal < last
+        return sealed and self.word < live_from and not (self.silence and spoken)
+
+
+NOTHING = Needs()
+
+
 @quick
 @dataclass(frozen=True, slots=True)
 class Lasting:
     """A row as it was judged, before the provider's own answer is laid beside it.
 
-    `in_loop`: it is one of the turn under way; `canon`: digest of a seal nobody saw coming; `lost`:
-    the seal that is in no slot, `shadows` its readable stand-ins.
+    `canon`: digest of a seal nobody saw coming; `lost`: the seal that is in no slot, `shadows` its
+    readable stand-ins.
     """
 
     finding: Finding
-    in_loop: bool = False
+    needs: Needs = NOTHING
     canon: bytes = b""
     lost: Wanted | None = None
     shadows: tuple[Shadow, ...] = ()
 
 
-def lasting(finding: Finding, outcome: Outcome, position: Position) -> Lasting | None:
-    """The row as one that stays, None where something behind it may change it."""
-    turn, block = outcome.turn, outcome.block
-    if finding.fate in _MOVING:
+def lasting(finding: Finding, outcome: Outcome, position: Position, offset: int) -> Lasting | None:
+    """The row as one that stays, None where something behind it may change it.
+
+    `offset`: how many messages stand before those that were read.
+    """
+    turn, block, at = outcome.turn, outcome.block, outcome.at
+    if finding.fate in _MOVING or (turn is not None and not position.decided(turn.number)):
         return None
-    in_loop = outcome.at is not None and outcome.at >= position.live_from
+    silence = at is not None and at >= position.live_from
+    word = -1 if at is None or silence else at + offset
     if turn is None:
         sent = same_artifact(outcome.sent, finding.artifact) if outcome.sent else None
-        return None if sent is None else Lasting(finding, in_loop, canon=sent.canon)
-    if not position.decided(turn.number):
-        return None
+        return None if sent is None else Lasting(finding, Needs(silence, word), canon=sent.canon)
+    needs = Needs(silence, word, turn.number if position.first < turn.number else -1)
     came = same_artifact(block, finding.artifact) if block is not None else None
     sealed = came is not None and came.role is Role.SEAL and came.state is State.PRESENT
-    if came is None or block is None or not sealed or finding.digest_out:
-        return Lasting(finding, in_loop)
-    if finding.fate is Fate.SUPERSEDED:  # wherever else it stands
-        return Lasting(finding, in_loop)
+    elsewhere = finding.digest_out or finding.fate is Fate.SUPERSEDED
+    if came is None or block is None or not sealed or elsewhere:
+        return Lasting(finding, needs)
     wanted = Wanted(came.canon, came.size)
-    return Lasting(finding, in_loop, lost=wanted, shadows=stand_ins(turn, block))
+    return Lasting(finding, needs, lost=wanted, shadows=stand_ins(turn, block))
 
 
 def disturbed(rows: Sequence[Lasting], search: Search, ledger: Found) -> bool:

@@ -39,7 +39,7 @@ from otel_sealed.model import (
     Turn,
 )
 from otel_sealed.model.quick import quick
-from otel_sealed.tracker.lasting import Lasting
+from otel_sealed.tracker.lasting import NOTHING, Lasting, Needs
 from otel_sealed.wire.checkpoint import History, Known, Rest
 
 MAX_LINES = 256
@@ -77,12 +77,12 @@ class Stand:
     """The state behind one message of a request that was judged up to there, for good.
 
     `tail`: digests of what was told behind the newest turn; `checks` counts the settled rows that
-    are well; `rolling` is a keyed digest over all of them; `first_sealed` the oldest turn with a
-    seal; `live_from` the index of the first message of the turn under way; `heads` the first turn,
-    and the first with another head than that one's; `broken` the first whose messages are not what
-    they were; `lasting` the rows of this message that are not
-    well, `lasted` how many there are up to here, `loops` whether one is of a turn under way;
-    `steady` whether a reading may begin behind it: not amid what a row that is not well is about.
+    are well; `rolling` is a keyed digest over all of them; `first_sealed` and `last_sealed` are the
+    oldest and the newest turn with a seal; `live_from` is the index of the first message of the
+    turn under way. `heads` has the first turn, and the first with another head than that one's;
+    `broken` the first whose messages are not what they were. `lasting` are the rows of this message
+    that are not well, `lasted` how many there are up to here, `needs` what they need. `steady`:
+    whether a reading may begin behind it, not amid what a row that is not well is about.
     """
 
     around: int
@@ -98,12 +98,13 @@ class Stand:
     checks: tuple[Check, ...]
     rolling: bytes
     sealed: int
+    last_sealed: int = -1
     live_from: int = 0
     heads: tuple[Headed, ...] = ()
     broken: Broken | None = None
     lasting: tuple[Lasting, ...] = ()
     lasted: int = 0
-    loops: bool = False
+    needs: Needs = NOTHING
     steady: bool = True
 
 

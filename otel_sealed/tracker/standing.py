@@ -58,13 +58,14 @@ def _behind(
 ) -> Stand | None:
     """The state behind message `at` whose rows are `rows`; None where one may still change."""
     message = asked.sent.messages[at]
+    offset = before.messages - at
     findings = [finding for finding, _ in rows if well(finding)]
-    rest = [lasting(*row, judged.position) for row in rows if not well(row[0])]
+    rest = [lasting(*row, judged.position, offset) for row in rows if not well(row[0])]
     kept = [row for row in rest if row is not None]
-    loops = before.loops or any(row.in_loop for row in kept)
+    needs = before.needs.joined(row.needs for row in kept)
     if len(kept) < len(rest) or before.lasted + len(kept) > MAX_LASTING:
         return None
-    if loops and at == len(asked.sent.messages) - 1 and _mixed(message):
+    if needs.silence and at == len(asked.sent.messages) - 1 and _mixed(message):
         return None
     told = message.speaker is not Speaker.MODEL
     sealed = [outcome.turn.number for f, outcome in rows if outcome.turn and f.digest_out]
@@ -80,6 +81,7 @@ def _behind(
         tail=(() if tip != before.tip else before.tail) + ((message.digest,) if told else ()),
         tip=tip,
         first_sealed=min(before.first_sealed, *sealed) if sealed else before.first_sealed,
+        last_sealed=max(before.last_sealed, *sealed) if sealed else before.last_sealed,
         checks=counted(before.checks, findings),
         rolling=rolled(before.rolling, findings, asked.core.digest),
         sealed=before.sealed + sum(1 for f in findings if f.artifact in asked.tools.seals),
@@ -87,7 +89,7 @@ def _behind(
         heads=_heads(before.heads, heads),
         lasting=tuple(kept),
         lasted=before.lasted + len(kept),
-        loops=loops,
+        needs=needs,
     )
 
 

@@ -138,6 +138,21 @@ def test_a_call_made_twice_is_not_that_of_the_turn_seen_after_a_restart(*, settl
     ]
 
 
+@pytest.mark.parametrize("settles", [True, False])
+def test_an_answer_thrown_away_is_not_found_in_a_turn_from_before_a_restart(
+    *, settles: bool
+) -> None:
+    """It made the same call, and would have to stand behind the turn it continued."""
+    tracker = Tracker(KEY, settles=settles)
+    body = request("anthropic", [message(thinking(), use(), stop="tool_use")])
+    after = message(thinking(), text())
+    tracker.observe(exchange("anthropic", body, after))
+    history(body).extend(step("anthropic", after, "Go on."))
+    tracker.observe(exchange("anthropic", body, message(thinking(), use(), stop="tool_use")))
+    report = tracker.observe(exchange("anthropic", body, None))
+    assert {"unknown", "intact"} == {row.fate.value for row in (*report.findings, *report.settled)}
+
+
 @pytest.mark.parametrize("dialect", MATRIX)
 def test_another_key_knows_nothing(dialect: str) -> None:
     """Digests under one key mean nothing under another."""
