@@ -66,7 +66,6 @@ class Patch:
         self._mine = wrapt.FunctionWrapper(
             getattr(self._owner, self._name) if self._found is _INHERITED else self._found,
             self._call,
-            enabled=self._enabled,
         )
         setattr(self._owner, self._name, self._mine)
 
@@ -106,16 +105,16 @@ class Patch:
         return True
 
     def _call(self, wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-        return self._wrapper(wrapped, instance, args, kwargs)
-
-    def _enabled(self) -> bool:
-        """Asked by wrapt at each call: if not, it calls the wrapped method and nothing of ours."""
+        """What stands for the method: it itself where calls pass straight through."""
         try:
-            return self.on and not passing()
+            observed = self.on and not passing()
         except Exception:
             with shield("seam.enabled"):
                 raise
-            return False
+            observed = False
+        if not observed:
+            return wrapped(*args, **kwargs)
+        return self._wrapper(wrapped, instance, args, kwargs)
 
     def _in_place(self) -> bool:
         return any(at is self._mine for at in _chain(vars(self._owner).get(self._name)))

@@ -53,24 +53,16 @@ class Claimant(Protocol):
         """The claimed span is about to end."""
 
 
-def suppressed() -> bool:
-    """Whether the application asked instrumentations to stand aside (both spellings of the key)."""
-    context = otel_context.get_current()
-    for key in _SUPPRESSED:  # noqa: SIM110 - asked at each call, and a generator costs as much again
-        if context.get(key):
-            return True
-    return False
-
-
 def stands_aside() -> bool:
     """Whether a call is not to be looked at: the application asked for it, and no tracer did.
 
     A tracer that has its span of this very call open (logfire) asks the same of all others, lest
     there be a second span. On its span we write.
     """
-    if not suppressed():
+    context = otel_context.get_current()
+    if not any(map(context.get, _SUPPRESSED)):  # both spellings of the key
         return False
-    active = trace.get_current_span()
+    active = trace.get_current_span(context)
     return not (active.is_recording() and stands_for_one_call(active))
 
 

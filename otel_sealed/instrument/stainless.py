@@ -146,7 +146,8 @@ class Stainless:
 
     def _call(self, kind: Kind, options: Any) -> Call:
         made = Call if kind.parts is None else Parts
-        return made(self._runtime, kind, _asked_model(options))
+        model = _field(options, "model")
+        return made(self._runtime, kind, model if isinstance(model, str) else "")
 
     def _build_request(
         self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
@@ -157,7 +158,8 @@ class Stainless:
             if call is _UNSEEN or (isinstance(call, Call) and call.late):
                 call = self._late(call, args, kwargs)
             if isinstance(call, Call):
-                call.sending(sent_of(HttpSent(request), request, call))
+                sent = HttpSent(request)
+                call.sending(sent if type(call) is Call else sent_of(sent, request, call))
         except Exception:
             with shield("stainless.build_request"):
                 raise
@@ -199,13 +201,8 @@ def kind_of(turns: Turns, method: Any, path: str) -> Kind | None:
     return next((kind for m, pattern, kind in turns if m == name and pattern.search(path)), None)
 
 
-def _asked_model(options: Any) -> str:
-    """The model by one look-up; nothing is walked, since a walk would use generators up."""
-    model = _field(options, "model")
-    return model if isinstance(model, str) else ""
-
-
 def _field(options: Any, name: str) -> Any:
+    """One look-up; nothing is walked, since a walk would use generators up."""
     data = options.json_data
     return data.get(name) if isinstance(data, dict) else None
 

@@ -174,18 +174,29 @@ def _poll_message(poll: _Poll, at: int, message: Message, chain: bytes) -> None:
             poll.misses += 1
     if not model:
         return
-    before = _within(poll.look(chain), sure)
+    stranger = not any(strong) and _identified(message)
+    before = () if stranger else _within(poll.look(chain), sure)
     poll.vote(before, _CHAIN)
     joined = _told_apart(poll.look(message.joined), sure, before)
     poll.vote(joined, _LONG if message.joined_chars >= _LONG_TEXT else _WEAK)
     poll.by_message[at] = {*joined, *before}
     for index, block in enumerate(message.blocks):
-        weak = poll.look(block.payload)
         long = block.payload_chars >= _LONG_TEXT
+        told = not stranger or (long and block.kind is not Kind.CALL)
+        weak = poll.look(block.payload) if told else ()
         poll.vote(_told_apart(weak, sure, {*before, *joined}), _LONG if long else _WEAK)
         poll.by_slot[(at, index)] = strong[index] or _within(weak, sure) or weak
         if strong[index]:
             poll.sure.add((at, index))
+
+
+def _identified(message: Message) -> bool:
+    """Whether a message has a seal and an id: with both unknown, it is of a turn unseen.
+
+    Its place, or the same call, may be that of a turn seen all the same: of one asked for again.
+    """
+    blocks = message.blocks
+    return any(block.sealed for block in blocks) and any(block.anchors for block in blocks)
 
 
 def _keep_order(poll: _Poll) -> None:

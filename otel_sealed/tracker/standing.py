@@ -94,19 +94,19 @@ def _behind(
 
 
 def _between(asked: Asked, judged: Judged, rows: Mapping[int, Sequence[Row]]) -> frozenset[int]:
-    """The messages behind which no reading may begin: amid all that bears on a row not well.
+    """The messages behind which no reading may begin: amid all that bears on the rows of a turn.
 
-    That is its own place, where its bytes were found instead, and the other blocks of its turn.
+    That is their own places, where bytes were found instead, and all its blocks.
     """
     places: dict[int, set[int]] = {}
     for at, told in rows.items():
         for finding, outcome in told:
-            if outcome.turn is not None and not well(finding):
-                found = places.setdefault(outcome.turn.number, set())
-                found |= {at, _place(asked, judged, finding.returned, at)}
-    if not places:
-        return frozenset()
-    for (at, _), number in judged.lineage.owner.items():
+            if outcome.turn is not None:
+                found = places.setdefault(outcome.turn.number, {at})
+                found.add(at)
+                if not well(finding):
+                    found.add(_place(asked, judged, finding.returned, at))
+    for (at, _), number in judged.lineage.owner.items() if places else ():
         if number in places:
             places[number].add(at)
     return frozenset(at for found in places.values() for at in range(min(found), max(found)))

@@ -150,7 +150,21 @@ def test_an_answer_thrown_away_is_not_found_in_a_turn_from_before_a_restart(
     history(body).extend(step("anthropic", after, "Go on."))
     tracker.observe(exchange("anthropic", body, message(thinking(), use(), stop="tool_use")))
     report = tracker.observe(exchange("anthropic", body, None))
-    assert {"unknown", "intact"} == {row.fate.value for row in (*report.findings, *report.settled)}
+    fates = {f.fate.value for f in report.findings} | {c.fate.value for c in report.settled}
+    assert {"unknown", "intact"} == fates
+
+
+@pytest.mark.parametrize("settles", [True, False])
+def test_an_answer_from_before_a_restart_is_not_the_one_asked_for_again(*, settles: bool) -> None:
+    """Both answer the same request; the one that was seen is thrown away, the other replayed."""
+    tracker = Tracker(KEY, settles=settles)
+    unseen, thrown = (message(thinking(), use(), stop="tool_use") for _ in range(2))
+    body = request("anthropic", [])
+    tracker.observe(exchange("anthropic", body, thrown))
+    history(body).extend(step("anthropic", unseen, "Go on."))
+    assert states(tracker.observe(exchange("anthropic", body, None))) == {
+        ("unknown", "unverifiable")
+    }
 
 
 @pytest.mark.parametrize("dialect", MATRIX)

@@ -32,7 +32,6 @@ NOT_BROKEN: Final = {
     "instrument.guard:shield.__enter__": GUARD,
     "instrument.guard:shield.__exit__": GUARD,
     "instrument.seam:Patch._call": WRAPPER,
-    "instrument.seam:Patch._enabled": WRAPPER,
     "instrument.stainless:Stainless._request": WRAPPER,
     "instrument.stainless:Stainless._async_request": WRAPPER,
     "instrument.stainless:Stainless._build_request": WRAPPER,
