@@ -20,7 +20,6 @@ ends where its response is processed. Only a failure without a response is then 
 
 from __future__ import annotations
 
-import contextlib
 import re
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final
@@ -104,11 +103,17 @@ class Stainless:
                     call.failed(error)
             raise
         finally:
-            with shield("stainless.reset"):
+            try:
                 _reset(token)
+            except Exception:
+                with shield("stainless.reset"):
+                    raise
         if call is not None:
-            with shield("stainless.returned"):
+            try:
                 call.returned(result)
+            except Exception:
+                with shield("stainless.returned"):
+                    raise
         return result
 
     async def _async_request(
@@ -129,11 +134,17 @@ class Stainless:
                     call.failed(error)
             raise
         finally:
-            with shield("stainless.reset"):
+            try:
                 _reset(token)
+            except Exception:
+                with shield("stainless.reset"):
+                    raise
         if call is not None:
-            with shield("stainless.returned"):
+            try:
                 call.returned(result)
+            except Exception:
+                with shield("stainless.returned"):
+                    raise
         return result
 
     def _begin(self, args: Any, kwargs: Mapping[str, Any]) -> Call | None:
@@ -208,10 +219,11 @@ def _field(options: Any, name: str) -> Any:
 
 
 def _reset(token: Token[object] | None) -> None:
-    # a coroutine may be closed in another context than it ran in
-    if token is not None:
-        with contextlib.suppress(ValueError):
+    try:
+        if token is not None:
             _CURRENT.reset(token)
+    except ValueError:
+        pass  # a coroutine may be closed in another context than it ran in
 
 
 def _make_status_error(

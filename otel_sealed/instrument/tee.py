@@ -13,8 +13,10 @@ from otel_sealed.instrument.body import Kept
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
 
-_classes: dict[tuple[type, ...], type] = {}
+_classes: dict[type, type] = {}
 _KINDS: Final = ("SyncByteStream", "AsyncByteStream")
+_MOST_CLASSES: Final = 64
+"""Of streams: a class made for each response would be kept for good."""
 
 
 class _Tee:
@@ -109,14 +111,21 @@ def tee(stream: Any, call: Call, kept: Kept) -> Any:
 
     Raises TypeError for anything that is no byte stream of httpx's kind.
     """
-    bases = tuple(_base(type(stream), kind) for kind in _KINDS)
+    made = _classes.get(type(stream)) or _class_for(type(stream))
+    return made(stream, call, kept)
+
+
+def _class_for(kind: type) -> type:
+    """Our class for streams of one class, made once."""
+    bases = tuple(_base(kind, name) for name in _KINDS)
     found = tuple(base for base in bases if base is not None)
     if not found:
-        raise TypeError(type(stream).__name__)
-    if found not in _classes:
-        ours = _BothTee if all(bases) else _SyncTee if bases[0] else _AsyncTee
-        _classes[found] = type("ObservedStream", (ours, *found), {})
-    return _classes[found](stream, call, kept)
+        raise TypeError(kind.__name__)
+    ours = _BothTee if all(bases) else _SyncTee if bases[0] else _AsyncTee
+    if len(_classes) >= _MOST_CLASSES:
+        _classes.clear()
+    _classes[kind] = type("ObservedStream", (ours, *found), {})
+    return _classes[kind]
 
 
 def call_of(stream: Any) -> Call | None:
