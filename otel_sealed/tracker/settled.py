@@ -44,6 +44,8 @@ from otel_sealed.wire.checkpoint import History, Known, Rest
 
 MAX_LINES = 256
 MAX_STANDS = 8_192
+MAX_HELD = 100_000
+"""Stands, and rows that are not well, of all lines together: less than 100 MB."""
 
 
 @quick
@@ -76,7 +78,7 @@ class Broken(NamedTuple):
 class Stand:
     """The state behind one message of a request that was judged up to there, for good.
 
-    `tail`: digests of what was told behind the newest turn; `checks` counts the settled rows that
+    `checks` counts the settled rows that
     are well; `rolling` is a keyed digest over all of them; `first_sealed` and `last_sealed` are the
     oldest and the newest turn with a seal; `live_from` is the index of the first message of the
     turn under way. `heads` has the first turn, and the first with another head than that one's;
@@ -92,7 +94,6 @@ class Stand:
     messages: int
     chain: bytes
     told: Told
-    tail: tuple[bytes, ...]
     tip: int
     first_sealed: int
     checks: tuple[Check, ...]
@@ -133,9 +134,11 @@ class Resumed(NamedTuple):
 class Settled:
     """Stands of the conversations of a process. One lock; bounded by lines and stands a line."""
 
-    def __init__(self, max_lines: int = MAX_LINES) -> None:
-        """`max_lines`: conversations kept; the least recently used goes first."""
+    def __init__(self, max_lines: int = MAX_LINES, max_held: int = MAX_HELD) -> None:
+        """`max_lines` conversations and `max_held` stands and rows; the oldest line goes first."""
         self._max = max_lines
+        self._max_held = max_held
+        self._held = 0
         self._lines: OrderedDict[LineKey, tuple[tuple[Stand, ...], Known]] = OrderedDict()
         self._likes: dict[tuple[str, int], list[LineKey]] = {}
         self._lock = threading.Lock()
@@ -171,17 +174,24 @@ class Settled:
                 self._forget(line)
             self._forget(key)
             self._lines[key] = (stands, known)
+            self._held += _size(stands)
             self._likes.setdefault((dialect, key.first), []).append(key)
-            while len(self._lines) > self._max:
+            while len(self._lines) > self._max or self._held > self._max_held:
                 self._forget(next(iter(self._lines)))
 
     def _forget(self, key: LineKey) -> None:
-        if self._lines.pop(key, None) is None:
+        line = self._lines.pop(key, None)
+        if line is None:
             return
+        self._held -= _size(line[0])
         likes = self._likes[(key.dialect, key.first)]
         likes.remove(key)
         if not likes:
             del self._likes[(key.dialect, key.first)]
+
+
+def _size(stands: tuple[Stand, ...]) -> int:
+    return len(stands) + stands[-1].lasted
 
 
 class Above:

@@ -67,7 +67,6 @@ def _behind(
         return None
     if needs.silence and at == len(asked.sent.messages) - 1 and _mixed(message):
         return None
-    told = message.speaker is not Speaker.MODEL
     sealed = [outcome.turn.number for f, outcome in rows if outcome.turn and f.digest_out]
     user = message.speaker is Speaker.USER
     return Stand(
@@ -78,7 +77,6 @@ def _behind(
         messages=before.messages + 1,
         chain=judged.chains[at + 1],
         told=judged.told[at + 1],
-        tail=(() if tip != before.tip else before.tail) + ((message.digest,) if told else ()),
         tip=tip,
         first_sealed=min(before.first_sealed, *sealed) if sealed else before.first_sealed,
         last_sealed=max(before.last_sealed, *sealed) if sealed else before.last_sealed,
@@ -163,7 +161,6 @@ def _start(asked: Asked, judged: Judged, rest: Rest) -> Stand:
         messages=0,
         chain=judged.chains[0],
         told=judged.told[0],
-        tail=(),
         tip=-1,
         first_sealed=sys.maxsize,
         checks=(),

@@ -403,6 +403,22 @@ def test_lines_are_bounded() -> None:
     assert 3 == len(settled._lines)
 
 
+def test_stands_and_rows_are_bounded_over_all_lines() -> None:
+    settled = Settled(max_held=40)
+    tracker = Tracker(KEY)
+    tracker._core = _with(tracker, settled)
+    for number in range(4):
+        body = asked("openai") | {"input": ask("openai", f"Question {number}")}
+        for _ in range(4):
+            sent = copy.deepcopy(body)
+            strips_ids(sent, "openai", number)
+            answer = response(reasoning(), call())
+            observed(tracker, "openai", sent, answer, raw=True)
+            turns_of(body).extend(step("openai", answer, "q"))
+    sizes = [len(stands) + stands[-1].lasted for stands, _ in settled._lines.values()]
+    assert (sum(sizes), settled._held <= 40, len(sizes) > 1) == (settled._held, True, True)
+
+
 def _with(tracker: Tracker, settled: Settled) -> Any:
     from dataclasses import replace
 
