@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from otel_sealed.vocab import SCOPE
 
 if TYPE_CHECKING:
-    from otel_sealed.ledger.locate import Ledger
+    from otel_sealed.ledger.protocol import Ledger
     from otel_sealed.telemetry.settings import Settings
 
 _LOG: Final = logging.getLogger(SCOPE)

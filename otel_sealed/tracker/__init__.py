@@ -14,8 +14,8 @@ from itertools import count
 
 from otel_sealed.contract import Exchange, Pair
 from otel_sealed.digest import Digest
-from otel_sealed.ledger.locate import Ledger
 from otel_sealed.ledger.memory import MemoryLedger
+from otel_sealed.ledger.protocol import Ledger
 from otel_sealed.model import Facts, Report
 from otel_sealed.providers import dialects
 from otel_sealed.providers.families import Families

@@ -8,7 +8,7 @@ from functools import lru_cache
 from otel_sealed.align import Names
 from otel_sealed.contract import Dialect
 from otel_sealed.digest import Digest, canonical
-from otel_sealed.ledger.locate import Ledger
+from otel_sealed.ledger.protocol import Ledger
 from otel_sealed.model import Role
 from otel_sealed.providers.families import Families
 from otel_sealed.tracker.disputes import Disputes

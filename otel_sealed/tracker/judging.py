@@ -12,7 +12,7 @@ from otel_sealed.align.prefix import Break, head_break, other_head
 from otel_sealed.align.surroundings import surroundings, surroundings_behind
 from otel_sealed.contract import Exchange, Place
 from otel_sealed.judge import circumstances, judge
-from otel_sealed.ledger.locate import locate, summarised
+from otel_sealed.ledger.locate import expect, locate, summarised
 from otel_sealed.model import (
     Cause,
     Facts,
@@ -117,15 +117,16 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
     core, sent, messages, stand = asked.core, asked.sent, asked.sent.messages, stands[-1]
     if (stand.facts, stand.hint) != (asked.facts, asked.hint) or asked.facts.reference:
         return None
+    rows = [row for one in stands for row in one.lasting] if stand.lasted else []
+    chains, chain = _chains(asked, stand.chain)
+    expect(core.ledger, messages, chains, [row.canon for row in rows if row.canon])
     if not independent(messages, core.ledger, stand.tip):
         return None
-    chains, chain = _chains(asked, stand.chain)
     lineage = locate(Above(core.ledger, stand.tip), messages, chains, conversation=asked.hint)
     told = told_before(messages, stand.told, core.digest)
     if not continues(lineage, told, stand.tip):
         return None
     search = Search(_behind(asked, stand), asked.tools.dialect, core.digest)
-    rows = [row for one in stands for row in one.lasting] if stand.lasted else []
     if disturbed(rows, search, core.ledger):
         return None
     names = asked.tools.names(asked.facts.vendor)

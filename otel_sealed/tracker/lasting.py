@@ -18,7 +18,7 @@ from typing import NamedTuple
 from otel_sealed.align import Outcome
 from otel_sealed.align.scene import same_artifact
 from otel_sealed.align.seal import stand_ins
-from otel_sealed.ledger.locate import Found
+from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import Fate, Finding, Role, Shadow, State
 from otel_sealed.model.quick import quick
 from otel_sealed.tracker.position import Position

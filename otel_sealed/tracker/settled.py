@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from otel_sealed.digest import Digest
-from otel_sealed.ledger.locate import Found
+from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import (
     Check,
     Facts,

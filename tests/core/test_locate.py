@@ -414,3 +414,27 @@ def test_a_ledger_that_is_far_away_is_told_what_it_will_be_asked(
     tracker = Tracker(KEY, ledger=Far(), settles=False)
     assert states(*observe(conversation(dialect), tracker)) == INTACT
     assert len(foreseen) > 10
+
+
+@pytest.mark.parametrize("dialect", MATRIX)
+def test_a_ledger_that_is_far_away_is_told_the_same_of_a_reading_from_a_stand(dialect: str) -> None:
+    """Also what was unknown before, and is asked for again."""
+    foreseen: set[bytes] = set()
+    asked: set[bytes] = set()
+
+    class Far(MemoryLedger):
+        def expect(self, keys: Sequence[bytes]) -> None:
+            foreseen.update(keys)
+
+        def lookup(self, key: bytes) -> tuple[int, ...]:
+            asked.add(key)
+            return super().lookup(key)
+
+    tracker = Tracker(KEY, ledger=Far())
+    for number, one in enumerate(conversation(dialect)[2:]):
+        foreseen.clear()
+        asked.clear()
+        report = tracker.observe(one)
+        if number:
+            assert asked - {b""} <= foreseen
+            assert report.lookups_hit > 0

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from otel_sealed.ledger import redis, sqlite
-from otel_sealed.ledger.locate import Ledger, locate
+from otel_sealed.ledger.locate import locate
 from otel_sealed.ledger.memory import MemoryLedger
+from otel_sealed.ledger.protocol import Ledger
 from otel_sealed.ledger.shared import SharedLedger
 from otel_sealed.model import Message, Speaker, Turn
 from tests.ledger.shared import digest, redis_server, turn

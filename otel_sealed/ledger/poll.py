@@ -1,0 +1,187 @@
+"""Polling: which recorded turns each message of a request speaks for, and for which turn they do.
+
+Seals and ids are strong evidence, equal visible text is weak, and a prefix equal to the one a turn
+answered says "this stands where that answer belongs". Weak evidence yields to strong: of a text
+that several turns hold, of a call made twice, and of a turn that would stand before the one it
+continued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from otel_sealed.ledger.protocol import Found
+from otel_sealed.model import Block, Kind, Message, Role, SlotAt, Speaker, State
+
+_STRONG = 8
+_RESULT = 6
+_CHAIN = 5
+_LONG = 3
+_WEAK = 1
+_ENOUGH = _CHAIN
+_LONG_TEXT = 24
+
+
+class Poll:
+    """Votes of one request. Local to one call of `locate`.
+
+    `votes` by turn, `strong` the turns something sure speaks for; `by_slot` the turns each block of
+    the model may be of, `sure` the places with sure ones, `by_message` those of a whole message.
+    """
+
+    def __init__(self, ledger: Found, conversation: bytes) -> None:
+        self.ledger = ledger
+        self.conversation = conversation
+        self.votes: dict[int, int] = {}
+        self.strong: set[int] = set()
+        self.by_slot: dict[SlotAt, tuple[int, ...]] = {}
+        self.sure: set[SlotAt] = set()
+        self.by_message: dict[int, set[int]] = {}
+        self.hits = 0
+        self.misses = 0
+
+    def look(self, key: bytes) -> tuple[int, ...]:
+        """The turns that hold a key; those of the conversation alone, where there are any."""
+        found = self.ledger.lookup(key) if key else ()
+        if found and self.conversation:
+            same = tuple(n for n in found if self._same(n))
+            found = same or found
+        return found
+
+    def vote(self, numbers: tuple[int, ...], weight: int) -> None:
+        """Speak for each of these turns."""
+        for n in numbers:
+            self.votes[n] = self.votes.get(n, 0) + weight
+        if weight >= _STRONG:
+            self.strong.update(numbers)
+
+    def _same(self, number: int) -> bool:
+        turn = self.ledger.get(number)
+        return turn is not None and turn.conversation == self.conversation
+
+
+def poll_message(poll: Poll, at: int, message: Message, chain: bytes) -> None:
+    """One message's votes: text it shares with others does not outvote its strong keys."""
+    model = message.speaker is Speaker.MODEL
+    strong = [_strong(poll, block) for block in message.blocks]
+    sure = _agreed(strong)
+    for block, numbers in zip(message.blocks, strong, strict=True):
+        if numbers:
+            poll.vote(_within(numbers, sure), _STRONG if model or block.sealed else _RESULT)
+            poll.hits += 1
+        elif block.sealed:
+            poll.misses += 1
+    if not model:
+        return
+    stranger = not any(strong) and _identified(message)
+    before = () if stranger else _within(poll.look(chain), sure)
+    poll.vote(before, _CHAIN)
+    joined = _told_apart(poll.look(message.joined), sure, before)
+    poll.vote(joined, _LONG if message.joined_chars >= _LONG_TEXT else _WEAK)
+    poll.by_message[at] = {*joined, *before}
+    for index, block in enumerate(message.blocks):
+        long = block.payload_chars >= _LONG_TEXT
+        told = not stranger or (long and block.kind is not Kind.CALL)
+        weak = poll.look(block.payload) if told else ()
+        poll.vote(_told_apart(weak, sure, {*before, *joined}), _LONG if long else _WEAK)
+        poll.by_slot[(at, index)] = strong[index] or _within(weak, sure) or weak
+        if strong[index]:
+            poll.sure.add((at, index))
+
+
+def _identified(message: Message) -> bool:
+    """Whether a message has a seal and an id: with both unknown, it is of a turn unseen.
+
+    Its place, or the same call, may be that of a turn seen all the same: of one asked for again.
+    """
+    blocks = message.blocks
+    return any(block.sealed for block in blocks) and any(block.anchors for block in blocks)
+
+
+def keep_order(poll: Poll) -> None:
+    """Take back what weak evidence says of a turn that would stand before the turn it continued."""
+    weak = poll.votes.keys() - poll.strong
+    if not weak or not poll.sure:
+        return
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for slot in sorted(poll.by_slot):
+        for n in poll.by_slot[slot]:
+            last[n] = slot[0]
+            if slot in poll.sure:
+                first.setdefault(n, slot[0])
+    for at, numbers in poll.by_message.items():
+        last.update((n, max(at, last.get(n, at))) for n in numbers)
+    for n in weak:
+        above = nearest(poll, n, first)
+        if above >= 0 and last.get(n, first[above]) < first[above]:
+            del poll.votes[n]
+            for slot in poll.by_slot.keys() - poll.sure:
+                poll.by_slot[slot] = tuple(m for m in poll.by_slot[slot] if m != n)
+
+
+def _agreed(strong: list[tuple[int, ...]]) -> frozenset[int]:
+    """The turns that all blocks with strong keys agree on; where they do not, any they name."""
+    named = [frozenset(numbers) for numbers in strong if numbers]
+    if not named:
+        return frozenset()
+    return frozenset.intersection(*named) or frozenset.union(*named)
+
+
+def _within(numbers: tuple[int, ...], sure: Collection[int]) -> tuple[int, ...]:
+    """`numbers`, or those of them that are sure where something is."""
+    return tuple(n for n in numbers if n in sure) if sure else numbers
+
+
+def _told_apart(
+    weak: tuple[int, ...], sure: Collection[int], likely: Collection[int]
+) -> tuple[int, ...]:
+    """Of the turns that hold a visible text, those that something else speaks for, or the only one.
+
+    A text that several turns hold, and nothing tells apart, is evidence for none of them.
+    """
+    if sure:
+        return _within(weak, sure)
+    backed = tuple(n for n in weak if n in likely)
+    return backed or (weak if len(weak) == 1 else ())
+
+
+def _strong(poll: Poll, block: Block) -> tuple[int, ...]:
+    """Turns that all strong keys of a block agree on; where they disagree, those of its ids.
+
+    A known id under another turn's seal is the carrier of that id, with a swapped seal in it.
+    """
+    keys = [v.canon for v in block.values if v.role is Role.SEAL and v.state is State.PRESENT]
+    found: tuple[int, ...] = ()
+    for key in (*block.anchors, *keys, *block.hidden):
+        numbers = poll.look(key)
+        both = tuple(n for n in numbers if n in found)
+        found = both or found or numbers
+    return found
+
+
+def best_tip(poll: Poll) -> int:
+    """The turn whose line gathers most votes; -1 when evidence is weak or tied."""
+    scores: dict[int, int] = {}
+    for number in sorted(poll.votes):
+        above = nearest(poll, number, scores)
+        scores[number] = poll.votes[number] + (scores[above] if above >= 0 else 0)
+    if not scores:
+        return -1
+    best = max(scores.values())
+    tips = [n for n, score in scores.items() if score == best]
+    if poll.conversation:
+        return tips[-1]
+    if best < _ENOUGH and not (len(tips) == 1 and best >= _LONG):
+        return -1
+    if len(tips) > 1 and not any(n in poll.strong for n in tips):
+        return -1
+    return tips[-1]
+
+
+def nearest(poll: Poll, number: int, scores: Mapping[int, int]) -> int:
+    """The nearest turn above one that `scores` has, or -1."""
+    turn = poll.ledger.get(number)
+    while turn is not None and turn.parent not in scores:
+        turn = poll.ledger.get(turn.parent)
+    return -1 if turn is None else turn.parent
