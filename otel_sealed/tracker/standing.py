@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from otel_sealed.align import Outcome
@@ -175,13 +176,20 @@ def _by_message(judged: Judged, tips: Mapping[int, int]) -> dict[int, list[Row]]
     Those of a turn that is gone as a whole are settled with the next turn behind it that is there:
     `tips`, message to turn. The one of the prefix is told anew with each request.
     """
+    newest: list[int] = []
+    places: list[int] = []
+    for place, tip in sorted(tips.items()):
+        if not newest or tip > newest[-1]:
+            newest.append(tip)
+            places.append(place)
     rows: dict[int, list[Row]] = {}
     for finding, outcome in zip(judged.findings, judged.outcomes, strict=True):
-        at, turn = outcome.at, outcome.turn
         if finding.fate is Fate.PREFIX_CHANGED:
             continue
+        at, turn = outcome.at, outcome.turn
         if at is None and turn is not None:
-            at = min((place for place, tip in tips.items() if tip > turn.number), default=None)
+            behind = bisect_right(newest, turn.number)
+            at = places[behind] if behind < len(places) else None
         if at is not None:
             rows.setdefault(at, []).append((finding, outcome))
     return rows
