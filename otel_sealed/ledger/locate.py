@@ -10,7 +10,7 @@ unambiguous and long, or when the caller named the conversation. A tie is nobody
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from otel_sealed.ledger.owners import owners
 from otel_sealed.ledger.poll import Poll, best_tip, keep_order, poll_message
@@ -28,12 +28,14 @@ def locate(
     conversation: bytes = b"",
     continues: bool = False,
     reference: bytes = b"",
+    without: Collection[int] = (),
 ) -> Lineage:
     """The lineage of a request. `chains[i]` is the rolling digest of all messages before `i`.
 
     `continues`: where nothing is found, the request follows the last turn of `conversation`.
+    `without`: turns that are not looked at.
     """
-    poll = Poll(ledger, conversation)
+    poll = Poll(ledger, conversation, without)
     expect(ledger, messages, chains)
     for at, message in enumerate(messages):
         poll_message(poll, at, message, chains[at])
@@ -41,12 +43,15 @@ def locate(
     if not (poll.votes or reference or conversation):
         return Lineage(hits=poll.hits, misses=poll.misses)
     held = _line(ledger, max(poll.look(reference), default=-1)) if reference else ()
-    tip = best_tip(poll)
+    tip = voted = best_tip(poll)
     if tip < 0 and held:
         tip = held[-1].number
     spoken = continues or any(m.speaker is Speaker.MODEL for m in messages)
     if tip < 0 and conversation and spoken and not reference:
         tip = ledger.last(conversation)
+    while tip in without:
+        last = ledger.get(tip)
+        tip = -1 if last is None else last.parent
     tip = _behind(ledger, tip)
     line = {turn.number: turn for turn in (*held, *_line(ledger, tip))}
     for number in sorted(poll.strong - line.keys()):
@@ -55,12 +60,17 @@ def locate(
             line[number] = turn
     turns = tuple(line[n] for n in sorted(line))
     owner = owners(messages, poll, turns)
+    placed: set[int] = set()
+    if not (conversation or reference):
+        newest = max((n for n in poll.solid if n in line), default=-1)
+        placed = {n for n in (voted, *owner.values()) if n > newest}
     return Lineage(
         turns=turns,
         owner=owner,
         held=frozenset(turn.number for turn in held),
         tip=tip,
         inferred=frozenset(line.keys() - poll.strong),
+        placed=frozenset(placed - set(without)),
         hits=poll.hits,
         misses=poll.misses,
     )

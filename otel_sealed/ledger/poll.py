@@ -26,16 +26,19 @@ class Poll:
     """Votes of one request. Local to one call of `locate`.
 
     `votes` by turn, `strong` the turns something sure speaks for; `by_slot` the turns each block of
-    the model may be of, `sure` the places with sure ones, `by_message` those of a whole message.
+    the model may be of, `sure` the places with sure ones, `by_message` those of a whole message;
+    `solid` the turns that more than a place or a few words speak for. `without`: turns left out.
     """
 
-    def __init__(self, ledger: Found, conversation: bytes) -> None:
+    def __init__(self, ledger: Found, conversation: bytes, without: Collection[int] = ()) -> None:
         self.ledger = ledger
+        self.without = without
         self.conversation = conversation
         self.votes: dict[int, int] = {}
         self.strong: set[int] = set()
         self.by_slot: dict[SlotAt, tuple[int, ...]] = {}
         self.sure: set[SlotAt] = set()
+        self.solid: set[int] = set()
         self.by_message: dict[int, set[int]] = {}
         self.hits = 0
         self.misses = 0
@@ -43,6 +46,8 @@ class Poll:
     def look(self, key: bytes) -> tuple[int, ...]:
         """The turns that hold a key; those of the conversation alone, where there are any."""
         found = self.ledger.lookup(key) if key else ()
+        if found and self.without:
+            found = tuple(n for n in found if n not in self.without)
         if found and self.conversation:
             same = tuple(n for n in found if self._same(n))
             found = same or found
@@ -68,6 +73,7 @@ def poll_message(poll: Poll, at: int, message: Message, chain: bytes) -> None:
     for block, numbers in zip(message.blocks, strong, strict=True):
         if numbers:
             poll.vote(_within(numbers, sure), _STRONG if model or block.sealed else _RESULT)
+            poll.solid.update(_within(numbers, sure))
             poll.hits += 1
         elif block.sealed:
             poll.misses += 1
@@ -78,12 +84,17 @@ def poll_message(poll: Poll, at: int, message: Message, chain: bytes) -> None:
     poll.vote(before, _CHAIN)
     joined = _told_apart(poll.look(message.joined), sure, before)
     poll.vote(joined, _LONG if message.joined_chars >= _LONG_TEXT else _WEAK)
+    if message.joined_chars >= _LONG_TEXT:
+        poll.solid.update(joined)
     poll.by_message[at] = {*joined, *before}
     for index, block in enumerate(message.blocks):
         long = block.payload_chars >= _LONG_TEXT
         told = not stranger or (long and block.kind is not Kind.CALL)
         weak = poll.look(block.payload) if told else ()
-        poll.vote(_told_apart(weak, sure, {*before, *joined}), _LONG if long else _WEAK)
+        apart = _told_apart(weak, sure, {*before, *joined})
+        poll.vote(apart, _LONG if long else _WEAK)
+        if long:
+            poll.solid.update(apart)
         poll.by_slot[(at, index)] = strong[index] or _within(weak, sure) or weak
         if strong[index]:
             poll.sure.add((at, index))

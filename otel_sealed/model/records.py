@@ -351,7 +351,8 @@ class Lineage:
 
     `owner` maps a place (message, block) to the serial number of its turn; `held` are turns the
     request refers to by a handle of the server's; `tip` is the newest turn of the line, or -1;
-    `inferred` are turns found by weak evidence only; `hits`/`misses` count lookups by strong keys.
+    `inferred` are turns found by weak evidence only, `placed` those of them that little but their
+    place speaks for; `hits`/`misses` count lookups by strong keys.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -359,5 +360,6 @@ class Lineage:
     held: frozenset[int] = frozenset()
     tip: int = -1
     inferred: frozenset[int] = frozenset()
+    placed: frozenset[int] = frozenset()
     hits: int = 0
     misses: int = 0

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from otel_sealed.align import Outcome, align
+from otel_sealed.align import Names, Outcome, align
+from otel_sealed.align.doubt import doubtful
 from otel_sealed.align.prefix import Break, head_break, other_head
 from otel_sealed.align.surroundings import surroundings, surroundings_behind
 from otel_sealed.contract import Exchange, Place
@@ -38,6 +39,8 @@ from otel_sealed.tracker.settled import (
     told_before,
 )
 from otel_sealed.wire import Search, Sent
+
+_MOST_DOUBTED = 64
 
 
 @quick
@@ -86,20 +89,13 @@ def whole(asked: Asked) -> Judged:
     """Judge a request from its first message on."""
     core, sent = asked.core, asked.sent
     chains, chain = _chains(asked, asked.tools.start)
-    lineage = locate(
-        core.ledger,
-        sent.messages,
-        chains,
-        conversation=asked.hint,
-        continues=asked.exchange.continues,
-        reference=asked.facts.reference_key,
-    )
     search = Search(sent.body, asked.tools.dialect, core.digest)
+    names = asked.tools.names(asked.facts.vendor)
+    lineage = _located(asked, chains, names, search)
     told = None
     if lineage.tip < 0 and len(core.ledger):
         told = summarised(core.ledger, search.told(), asked.hint)
         lineage = told or lineage
-    names = asked.tools.names(asked.facts.vendor)
     outcomes = align(lineage, sent.messages, names, search, core.vendor_of)
     root = asked.tools.dialect.root
     outcomes += surroundings(
@@ -110,6 +106,26 @@ def whole(asked: Asked) -> Judged:
     return _judged(
         asked, lineage, outcomes, (*chains, chain), stood, place, summary=told is not None
     )
+
+
+def _located(asked: Asked, chains: tuple[bytes, ...], names: Names, search: Search) -> Lineage:
+    """The turns a request replays, without those of which nothing but their place is there."""
+    core, messages = asked.core, asked.sent.messages
+    without: frozenset[int] = frozenset()
+    while True:
+        lineage = locate(
+            core.ledger,
+            messages,
+            chains,
+            conversation=asked.hint,
+            continues=asked.exchange.continues,
+            reference=asked.facts.reference_key,
+            without=without,
+        )
+        doubted = doubtful(lineage, messages, names, search)
+        if not doubted or len(without) >= _MOST_DOUBTED:
+            return lineage
+        without |= doubted
 
 
 def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
@@ -124,7 +140,7 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
         return None
     lineage = locate(Above(core.ledger, stand.tip), messages, chains, conversation=asked.hint)
     told = told_before(messages, stand.told, core.digest)
-    if not continues(lineage, told, stand.tip):
+    if lineage.placed or not continues(lineage, told, stand.tip):
         return None
     search = Search(_behind(asked, stand), asked.tools.dialect, core.digest)
     if disturbed(rows, search, core.ledger):
