@@ -5,7 +5,7 @@ answer belongs behind it. But the same may have been asked more than once: again
 process, or before a restart; the answer that stands there is then one nobody here saw, and nothing
 of it was lost. So a turn is taken for the one that stands there only if something of it does: an
 id, a longer text, text that holds one of its own, a seal that is one of its own changed. Short
-texts and the same call are enough as long as no seal of somebody else's stands beside them.
+texts and the same calls are enough where nothing else, and no seal of another, stands beside them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _stands(turn: Turn, run: Mapping[str, Block], names: Names, probe: Search) -
         return False
     own = {block.payload for block in turn.blocks} - {b""}
     visible = [block for block in run.values() if block.payload or block.anchors]
-    return bool(held) or not visible or any(block.payload in own for block in visible)
+    return bool(held) or all(block.payload in own for block in visible)
 
 
 def _texts(turn: Turn) -> tuple[Shadow, ...]:

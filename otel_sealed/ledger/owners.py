@@ -16,7 +16,7 @@ def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -
     """
     known = {turn.number for turn in turns}
     homes = _homes(messages, poll, known)
-    astray = _astray(messages, poll)
+    apart = _Apart(messages, poll)
     owner: dict[SlotAt, int] = {}
     current = untold = -1
     for at, message in enumerate(messages):
@@ -27,7 +27,7 @@ def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -
             index: [
                 n
                 for n in poll.by_slot.get((at, index), ())
-                if n in known and ((at, index), n) not in astray
+                if n in known and ((at, index) in poll.sure or not apart.from_(at, n))
             ]
             for index in range(len(message.blocks))
         }
@@ -39,7 +39,8 @@ def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -
                 current = _next([n for n in numbers if n in sure] or numbers, untold, current)
                 owner[(at, index)] = current
                 mine.append(current)
-        hinted = sorted(n for n in poll.by_message.get(at, ()) if n in known)
+        likely = poll.by_message.get(at, ())
+        hinted = sorted(n for n in likely if n in known and not apart.from_(at, n))
         if not mine and hinted:
             current = _next(hinted, untold, current)
             mine = [current]
@@ -48,37 +49,35 @@ def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -
     return owner
 
 
-def _astray(messages: tuple[Message, ...], poll: Poll) -> set[tuple[SlotAt, int]]:
-    """Places with the turns that they have no more than a visible payload of, and that stand apart.
+class _Apart:
+    """Which turns surely stand in other runs of the model than a message is in.
 
     A call made twice, or an "OK." said twice, is not that of a turn whose id stands elsewhere, or
     whose seal stands elsewhere amid more of it: before a restart it may be of a turn unseen.
     """
-    weak = poll.by_slot.keys() - poll.sure
-    if not weak or not poll.sure:
-        return set()
-    run_of = {slot: number for number, run in enumerate(_runs(messages)) for slot in run}
-    held: dict[int, dict[int, int]] = {}
-    homes: dict[int, set[int]] = {}
-    for slot, numbers in poll.by_slot.items():
-        run, (at, index) = run_of[slot], slot
-        for n in numbers:
-            counts = held.setdefault(n, {})
-            counts[run] = counts.get(run, 0) + 1
-            if slot in poll.sure and messages[at].blocks[index].anchors:
-                homes.setdefault(n, set()).add(run)
-    for at, index in poll.sure:
-        for n in poll.by_slot[(at, index)]:
-            here = run_of[(at, index)]
-            most = max(held[n].values())
-            if n not in homes and most > 1 and held[n][here] == most:
-                homes[n] = {here}
-    return {
-        (slot, n)
-        for slot in weak
-        for n in poll.by_slot[slot]
-        if n in homes and run_of[slot] not in homes[n]
-    }
+
+    def __init__(self, messages: tuple[Message, ...], poll: Poll) -> None:
+        runs = _runs(messages) if poll.sure else []
+        self._run_of = {at: number for number, run in enumerate(runs) for at, _ in run}
+        self._homes: dict[int, set[int]] = {}
+        held: dict[int, dict[int, int]] = {}
+        for (at, index), numbers in poll.by_slot.items() if runs else ():
+            for n in numbers:
+                counts = held.setdefault(n, {})
+                counts[self._run_of[at]] = counts.get(self._run_of[at], 0) + 1
+                if (at, index) in poll.sure and messages[at].blocks[index].anchors:
+                    self._homes.setdefault(n, set()).add(self._run_of[at])
+        for slot in poll.sure:
+            run = self._run_of[slot[0]]
+            for n in poll.by_slot[slot]:
+                most = max(held[n].values())
+                if n not in self._homes and most > 1 and held[n][run] == most:
+                    self._homes[n] = {run}
+
+    def from_(self, at: int, number: int) -> bool:
+        """Whether turn `number` stands apart from message `at`."""
+        homes = self._homes.get(number)
+        return homes is not None and self._run_of.get(at) not in homes
 
 
 def _homes(

@@ -172,7 +172,10 @@ def _strong(poll: Poll, block: Block) -> tuple[int, ...]:
 
 
 def best_tip(poll: Poll) -> int:
-    """The turn whose line gathers most votes; -1 when evidence is weak or tied."""
+    """The turn whose line gathers most votes; -1 when evidence is weak or tied.
+
+    Of answers to the same request that are told apart by nothing, the last sure turn before them.
+    """
     scores: dict[int, int] = {}
     for number in sorted(poll.votes):
         above = nearest(poll, number, scores)
@@ -186,7 +189,9 @@ def best_tip(poll: Poll) -> int:
     if best < _ENOUGH and not (len(tips) == 1 and best >= _LONG):
         return -1
     if len(tips) > 1 and not any(n in poll.strong for n in tips):
-        return -1
+        sure = dict.fromkeys(poll.strong, 0)
+        common = {nearest(poll, n, sure) for n in tips}
+        return common.pop() if len(common) == 1 else -1
     return tips[-1]
 
 

@@ -93,7 +93,7 @@ def whole(asked: Asked) -> Judged:
     names = asked.tools.names(asked.facts.vendor)
     lineage = _located(asked, chains, names, search)
     told = None
-    if lineage.tip < 0 and len(core.ledger):
+    if not lineage.turns and len(core.ledger):
         told = summarised(core.ledger, search.told(), asked.hint)
         lineage = told or lineage
     outcomes = align(lineage, sent.messages, names, search, core.vendor_of)
@@ -140,12 +140,12 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
         return None
     lineage = locate(Above(core.ledger, stand.tip), messages, chains, conversation=asked.hint)
     told = told_before(messages, stand.told, core.digest)
-    if lineage.placed or not continues(lineage, told, stand.tip):
+    if not continues(lineage, told, stand.tip):
         return None
     search = Search(_behind(asked, stand), asked.tools.dialect, core.digest)
-    if disturbed(rows, search, core.ledger):
-        return None
     names = asked.tools.names(asked.facts.vendor)
+    if doubtful(lineage, messages, names, search) or disturbed(rows, search, core.ledger):
+        return None
     outcomes = align(lineage, messages, names, search, core.vendor_of)
     try:
         before = _changed(asked, stand)

@@ -167,6 +167,45 @@ def test_an_answer_from_before_a_restart_is_not_the_one_asked_for_again(*, settl
     }
 
 
+@pytest.mark.parametrize("settles", [True, False])
+@pytest.mark.parametrize(
+    ("seen", "replayed"),
+    [
+        (message(thinking(), text()), message(thinking(), text())),
+        (message(thinking(), text()), message(text())),
+        (message(thinking(), use(), stop="tool_use"), message(text(), use(), stop="tool_use")),
+        (
+            message(thinking(""), {"type": "text", "text": "OK"}),
+            message(thinking(""), {"type": "text", "text": "OK"}),
+        ),
+        (message(thinking(), text()), message({"type": "text", "text": "OK"})),
+    ],
+)
+def test_another_answer_to_the_same_question_is_not_the_one_that_was_seen(
+    seen: Body, replayed: Body, *, settles: bool
+) -> None:
+    """Two workers, or two conversations that begin alike, of which one began before a restart."""
+    tracker = Tracker(KEY, settles=settles)
+    tracker.observe(exchange("anthropic", request("anthropic", []), seen))
+    report = tracker.observe(exchange("anthropic", request("anthropic", [replayed]), None))
+    assert states(report) <= {("unknown", "unverifiable")}
+
+
+def test_answers_that_nothing_tells_apart_leave_what_is_before_them_in_its_place() -> None:
+    """The same short answer twice to the same request, one of them replayed."""
+    tracker = Tracker(KEY, settles=False)
+    before = message(thinking(""), text(), use(), stop="tool_use")
+    ok = message({"type": "text", "text": "OK"})
+    body = request("anthropic", [])
+    tracker.observe(exchange("anthropic", body, before))
+    history(body).extend(step("anthropic", before, "Go on."))
+    for _ in range(2):
+        tracker.observe(exchange("anthropic", body, ok))
+    history(body).extend(step("anthropic", ok, "Go on."))
+    report = tracker.observe(exchange("anthropic", body, None))
+    assert states(report) == INTACT
+
+
 @pytest.mark.parametrize("dialect", MATRIX)
 def test_another_key_knows_nothing(dialect: str) -> None:
     """Digests under one key mean nothing under another."""

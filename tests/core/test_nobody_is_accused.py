@@ -1,0 +1,111 @@
+"""Faithful hosts under everything that may happen around them: nobody is ever accused.
+
+Conversations begin with the same question, fork, are asked again, lose their beginning; the process
+that looks on is restarted. No host loses or changes anything sealed.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from otel_sealed.contract import Exchange
+from otel_sealed.tracker import Tracker
+from tests.core.builders import (
+    MINT,
+    asked,
+    call,
+    candidate,
+    message,
+    part,
+    reasoning,
+    redacted,
+    response,
+    said,
+    text,
+    thinking,
+    use,
+)
+from tests.core.chat_cases import called, in_id, reasoned, texted
+from tests.core.conversations import APIS, KEY, MATRIX, Body, step
+from tests.core.conversations import history as turns_of
+
+Make = Callable[[], Body]
+_OK: Body = {"type": "text", "text": "OK"}
+ANSWERS: dict[str, list[Make]] = {
+    "anthropic": [
+        lambda: message(thinking(), use(), stop="tool_use"),
+        lambda: message(thinking(""), text(), use(), stop="tool_use"),
+        lambda: message(thinking(), text(), use(), use(), stop="tool_use"),
+        lambda: message(redacted(), thinking(""), use(), stop="tool_use"),
+        lambda: message(thinking(), text()),
+        lambda: message(thinking(""), dict(_OK)),
+        lambda: message(dict(_OK)),
+    ],
+    "openai": [
+        lambda: response(reasoning(), call()),
+        lambda: response(reasoning("Summed up here."), call(), call()),
+        lambda: response(reasoning(), said(), call()),
+        lambda: response(reasoning(), said()),
+        lambda: response(said()),
+    ],
+    "gemini": [
+        lambda: candidate(part("call"), part("call", signed=False)),
+        lambda: candidate(part("text", signed=False), part("empty")),
+        lambda: candidate(part("text", signed=False)),
+    ],
+    "chat": [lambda: called(count=2), texted, in_id],
+    "openrouter": [reasoned],
+}
+
+
+def shuffled(value: Any, chance: random.Random) -> Any:
+    """The same JSON with its keys in another order."""
+    if isinstance(value, dict):
+        items = [(key, shuffled(inner, chance)) for key, inner in value.items()]
+        return dict(chance.sample(items, len(items)))
+    return [shuffled(inner, chance) for inner in value] if isinstance(value, list) else value
+
+
+def trimmed(body: Body) -> None:
+    """Without its first few turns, as far as the next question."""
+    told = turns_of(body)
+    questions = [at for at in range(2, len(told) - 3) if "Go on" in json.dumps(told[at])]
+    if questions:
+        del told[: questions[0]]
+
+
+@pytest.mark.parametrize("settles", [True, False])
+@pytest.mark.parametrize("dialect", MATRIX)
+@pytest.mark.parametrize("seed", range(16))
+def test_a_faithful_host_is_accused_of_nothing(dialect: str, seed: int, *, settles: bool) -> None:
+    chance = random.Random(f"faithful {seed} {dialect}")
+    MINT.begin(f"faithful {seed} {dialect}")
+    tracker = Tracker(KEY, settles=settles)
+    bodies = [asked(dialect) for _ in range(chance.choice([1, 2, 3]))]
+    mixes, trims, dates = (chance.random() < 0.25 for _ in range(3))
+    for number in range(16):
+        if chance.random() < 0.1:
+            tracker = Tracker(KEY, settles=settles)
+        body = chance.choice(bodies)
+        sent = copy.deepcopy(body)
+        if trims:
+            trimmed(sent)
+        if dates:
+            sent["tools"] = [{"name": f"tool_{number}"}]
+        sent = shuffled(sent, chance) if mixes else sent
+        answer = body
+        for _ in range(chance.choice([1, 1, 1, 1, 1, 2])):
+            answer = chance.choice(ANSWERS[dialect])()
+            raw = json.dumps(sent).encode()
+            told = Exchange(APIS[dialect], request=raw, response=answer, status=200)
+            report = tracker.observe(told)
+            assert [] == [(f.artifact, f.fate) for f in report.findings if f.verdict.violates]
+        if chance.random() < 0.1:
+            bodies.append(copy.deepcopy(body))
+        turns_of(body).extend(step(dialect, answer, f"Go on {chance.random()}."))
