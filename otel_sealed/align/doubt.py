@@ -4,8 +4,9 @@ Theory of operation. A turn answered a request, and where a later one begins wit
 answer belongs behind it. But the same may have been asked more than once: again, or by another
 process, or before a restart; the answer that stands there is then one nobody here saw, and nothing
 of it was lost. So a turn is taken for the one that stands there only if something of it does: an
-id, a longer text, text that holds one of its own, a seal that is one of its own changed. Short
-texts and the same calls are enough where nothing else, and no seal of another, stands beside them.
+id, a longer text, text that holds one of its own, a seal that is one of its own changed. The same
+calls are enough where nothing else, and no seal of another, stands beside them, and so are short
+texts in their place.
 """
 
 from __future__ import annotations
@@ -33,20 +34,30 @@ _READABLE = (Kind.TEXT, Kind.REASONING, Kind.COMPACTION)
 
 
 def doubtful(
-    lineage: Lineage, messages: Sequence[Message], names: Names, probe: Search
+    lineage: Lineage,
+    messages: Sequence[Message],
+    chains: Sequence[bytes],
+    names: Names,
+    probe: Search,
 ) -> frozenset[int]:
-    """The turns of `lineage.placed` of which nothing stands in the request."""
+    """The turns of `lineage.placed` of which nothing stands in the request.
+
+    `chains[i]` is the rolling digest of all messages before `i`.
+    """
     if not lineage.placed:
         return frozenset()
     slots: dict[int, list[SlotAt]] = {}
     for slot, number in lineage.owner.items():
         slots.setdefault(number, []).append(slot)
-    return frozenset(
-        turn.number
-        for turn in lineage.turns
-        if turn.number in lineage.placed
-        and not _stands(turn, _run(slots.get(turn.number, ()), messages, names), names, probe)
-    )
+    found = set()
+    for turn in lineage.turns:
+        if turn.number in lineage.placed:
+            places = slots.get(turn.number, [])
+            in_place = any(chains[at] == turn.chain for at, _ in places)
+            run = _run(places, messages, names)
+            if not _stands(turn, run, names, probe, in_place=in_place):
+                found.add(turn.number)
+    return frozenset(found)
 
 
 def _run(slots: Collection[SlotAt], messages: Sequence[Message], names: Names) -> dict[str, Block]:
@@ -59,7 +70,9 @@ def _run(slots: Collection[SlotAt], messages: Sequence[Message], names: Names) -
     return run
 
 
-def _stands(turn: Turn, run: Mapping[str, Block], names: Names, probe: Search) -> bool:
+def _stands(
+    turn: Turn, run: Mapping[str, Block], names: Names, probe: Search, *, in_place: bool
+) -> bool:
     if not run:
         return False
     shadows = _texts(turn)
@@ -77,7 +90,8 @@ def _stands(turn: Turn, run: Mapping[str, Block], names: Names, probe: Search) -
         return False
     own = {block.payload for block in turn.blocks} - {b""}
     visible = [block for block in run.values() if block.payload or block.anchors]
-    return bool(held) or all(block.payload in own for block in visible)
+    told = in_place or not visible or any(block.kind is Kind.CALL for block in visible)
+    return told and (bool(held) or all(block.payload in own for block in visible))
 
 
 def _texts(turn: Turn) -> tuple[Shadow, ...]:

@@ -122,7 +122,7 @@ def _located(asked: Asked, chains: tuple[bytes, ...], names: Names, search: Sear
             reference=asked.facts.reference_key,
             without=without,
         )
-        doubted = doubtful(lineage, messages, names, search)
+        doubted = doubtful(lineage, messages, chains, names, search)
         if not doubted or len(without) >= _MOST_DOUBTED:
             return lineage
         without |= doubted
@@ -144,7 +144,7 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
         return None
     search = Search(_behind(asked, stand), asked.tools.dialect, core.digest)
     names = asked.tools.names(asked.facts.vendor)
-    if doubtful(lineage, messages, names, search) or disturbed(rows, search, core.ledger):
+    if doubtful(lineage, messages, chains, names, search) or disturbed(rows, search, core.ledger):
         return None
     outcomes = align(lineage, messages, names, search, core.vendor_of)
     try:
