@@ -204,6 +204,9 @@ def test_a_look_that_fails_is_counted_and_the_thread_goes_on(
     watcher.start()
     eventually(lambda: len(counted) > 2)
     watcher.stop()
+    thread = thread_of(watcher)
+    assert thread is not None
+    thread.join(5)  # its last look must not be another test's
     guard.on_error(None)
     assert set(counted) == {("state.look", "PermissionError")}
 
