@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import wrapt
+
+# `nohup` and a shell's `&` ignore these, and all that the tests start would, too
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        own = signal.default_int_handler if _number is signal.SIGINT else signal.SIG_DFL
+        signal.signal(_number, own)
 
 
 def _over_httpx(module: Any) -> None:

@@ -348,23 +348,14 @@ while True:
 """
 
 
-# under `nohup` a suite ignores SIGHUP, and what it starts would, too
-FRESH = """\
-import os, signal, sys
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
 @pytest.fixture(name="waiting")
 def _waiting(tmp_path: Path) -> Iterator[Any]:
     """Starts a program that waits for signals, under `run`."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*names: str) -> tuple[subprocess.Popen[str], IO[str]]:
-        observed = [*CLI, "run", sys.executable, "-c", WAITS, *names]
         child = subprocess.Popen(
-            [sys.executable, "-c", FRESH, *observed],
+            [*CLI, "run", sys.executable, "-c", WAITS, *names],
             cwd=tmp_path,
             env=clean(),
             stdin=subprocess.DEVNULL,
