@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from otel_sealed.align import Outcome
 from otel_sealed.align.prefix import first_break
 from otel_sealed.align.surroundings import exempt, sealed_homes
-from otel_sealed.model import Check, Fate, Finding, Kind, Message, Speaker, Verdict
+from otel_sealed.model import Check, Fate, Finding, Kind, Message, Speaker, Turn, Verdict
 from otel_sealed.model.quick import evolve
 from otel_sealed.tracker.judging import Asked, Judged
 from otel_sealed.tracker.lasting import MAX_LASTING, lasting
@@ -26,16 +26,16 @@ def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
         tips.setdefault(at, number)
     rows = _by_message(judged, tips)
     _, bound = sealed_homes(judged.outcomes, asked.tools.seals)
+    bound_at: dict[int, list[Turn]] = {}
+    for turn in judged.lineage.turns:
+        if turn.chain and turn.number in bound:
+            bound_at.setdefault(bound[turn.number], []).append(turn)
     between = _between(asked, judged, rows)
     broken = _broken(asked, judged, bound)
     state = _start(asked, judged, rest)
     found: list[Stand] = []
     for at in range(len(asked.sent.messages)):
-        heads = [
-            Headed(turn.head, turn.number, state.messages)
-            for turn in judged.lineage.turns
-            if bound.get(turn.number) == at and turn.chain
-        ]
+        heads = [Headed(t.head, t.number, state.messages) for t in bound_at.get(at, ())]
         tip = tips.get(at, state.tip)
         behind = _behind(asked, judged, state, at, rows.get(at, []), tip, heads)
         if behind is None:
@@ -63,7 +63,7 @@ def _behind(
     findings = [finding for finding, _ in rows if well(finding)]
     rest = [lasting(*row, judged.position, offset) for row in rows if not well(row[0])]
     kept = [row for row in rest if row is not None]
-    needs = before.needs.joined(row.needs for row in kept)
+    needs = before.needs.joined(row.needs for row in kept) if kept else before.needs
     if len(kept) < len(rest) or before.lasted + len(kept) > MAX_LASTING:
         return None
     if needs.silence and at == len(asked.sent.messages) - 1 and _mixed(message):
