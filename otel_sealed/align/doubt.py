@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from otel_sealed.align.scene import Names, same_artifact
+from otel_sealed.align.scene import Names, path_of, same_artifact
 from otel_sealed.diagnose import diagnose
 from otel_sealed.model import (
     Block,
@@ -27,10 +27,10 @@ from otel_sealed.model import (
     Turn,
     Value,
 )
+from otel_sealed.wire.read import READABLE
 from otel_sealed.wire.search import Search
 
 _LONG_TEXT = 24
-_READABLE = (Kind.TEXT, Kind.REASONING, Kind.COMPACTION)
 
 
 def doubtful(
@@ -62,12 +62,10 @@ def doubtful(
 
 def _run(slots: Collection[SlotAt], messages: Sequence[Message], names: Names) -> dict[str, Block]:
     """The blocks at these places, by their paths."""
-    run = {}
-    for at, index in sorted(slots):
-        block = messages[at].blocks[index]
-        path = f"{names.root}.{messages[at].index}"
-        run[f"{path}.{block.sub}" if block.sub else path] = block
-    return run
+    return {
+        path_of(names.root, messages[at], index): messages[at].blocks[index]
+        for at, index in sorted(slots)
+    }
 
 
 def _stands(
@@ -99,7 +97,7 @@ def _texts(turn: Turn) -> tuple[Shadow, ...]:
     own = [
         Shadow(block.payload, block.payload_chars)
         for block in turn.blocks
-        if block.payload and block.kind in _READABLE
+        if block.payload and block.kind in READABLE
     ]
     return (*own, *(shadow for block in turn.blocks for shadow in block.shadows))
 

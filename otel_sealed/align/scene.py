@@ -113,10 +113,7 @@ class Scene:
 
     def path(self, slot: SlotAt) -> str:
         """The dotted path of a block, as the provider writes it."""
-        message = self.messages[slot[0]]
-        sub = message.blocks[slot[1]].sub
-        head = f"{self.names.root}.{message.index}"
-        return f"{head}.{sub}" if sub else head
+        return path_of(self.names.root, self.messages[slot[0]], slot[1])
 
     def slot_at(self, path: str) -> SlotAt | None:
         """The place whose block holds the value at a dotted path."""
@@ -194,6 +191,13 @@ class Scene:
                 if block.kind is Kind.COMPACTION and block.sealed and (here or not present):
                     return turn.number, index
         return None
+
+
+def path_of(root: str, message: Message, index: int) -> str:
+    """The dotted path of block `index` of a message, as the provider writes it."""
+    sub = message.blocks[index].sub
+    head = f"{root}.{message.index}"
+    return f"{head}.{sub}" if sub else head
 
 
 def same_artifact(block: Block, artifact: str) -> Value | None:

@@ -254,7 +254,7 @@ class Reader:
     def _payload(
         self, part: dict[str, Any], carrier: Carrier, texts: dict[str, bytes]
     ) -> tuple[bytes, int]:
-        if carrier.kind in _READABLE:
+        if carrier.kind in READABLE:
             text = "".join(_texts(part, carrier.payload)).strip()
             return (self._text(text, texts), len(text)) if text else (b"", 0)
         values = [_parsed(lookup(part, key)) for key in carrier.payload]
@@ -288,7 +288,8 @@ class Reader:
 
 
 _MISSING: Any = object()
-_READABLE = frozenset({Kind.TEXT, Kind.REASONING, Kind.COMPACTION})
+READABLE = frozenset({Kind.TEXT, Kind.REASONING, Kind.COMPACTION})
+"""Kinds of blocks whose payload is text that can be read."""
 _CACHE_KEYS = frozenset({"cache_control", "cachePoint"})
 
 

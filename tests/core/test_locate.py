@@ -426,54 +426,53 @@ def test_a_ledger_of_ones_own_is_used() -> None:
     assert part("text")["text"] != ""
 
 
+class Far(MemoryLedger):
+    """Notes what it was told it will be asked, and what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.foreseen: set[bytes] = set()
+        self.asked: set[bytes] = set()
+
+    def expect(self, keys: Sequence[bytes]) -> None:
+        self.foreseen.update(keys)
+
+    def lookup(self, key: bytes) -> tuple[int, ...]:
+        self.asked.add(key)
+        return super().lookup(key)
+
+    def forget(self) -> None:
+        self.foreseen.clear()
+        self.asked.clear()
+
+
 @pytest.mark.parametrize("dialect", MATRIX)
 def test_a_ledger_that_is_far_away_is_told_what_it_will_be_asked(
     dialect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything that locating looks up, so that it may fetch that at once."""
-    foreseen: set[bytes] = set()
-    asked: set[bytes] = set()
-
-    class Far(MemoryLedger):
-        def expect(self, keys: Sequence[bytes]) -> None:
-            foreseen.update(keys)
-
-        def lookup(self, key: bytes) -> tuple[int, ...]:
-            asked.add(key)
-            return super().lookup(key)
+    far = Far()
 
     def watched(*told: Any, **options: Any) -> Lineage:
-        foreseen.clear()
-        asked.clear()
+        far.forget()
         found = locate(*told, **options)
-        assert asked <= foreseen
+        assert far.asked <= far.foreseen
         return found
 
     monkeypatch.setattr(judging, "locate", watched)
-    tracker = Tracker(KEY, ledger=Far(), settles=False)
+    tracker = Tracker(KEY, ledger=far, settles=False)
     assert states(*observe(conversation(dialect), tracker)) == INTACT
-    assert len(foreseen) > 10
+    assert len(far.foreseen) > 10
 
 
 @pytest.mark.parametrize("dialect", MATRIX)
 def test_a_ledger_that_is_far_away_is_told_the_same_of_a_reading_from_a_stand(dialect: str) -> None:
     """Also what was unknown before, and is asked for again."""
-    foreseen: set[bytes] = set()
-    asked: set[bytes] = set()
-
-    class Far(MemoryLedger):
-        def expect(self, keys: Sequence[bytes]) -> None:
-            foreseen.update(keys)
-
-        def lookup(self, key: bytes) -> tuple[int, ...]:
-            asked.add(key)
-            return super().lookup(key)
-
-    tracker = Tracker(KEY, ledger=Far())
+    far = Far()
+    tracker = Tracker(KEY, ledger=far)
     for number, one in enumerate(conversation(dialect)[2:]):
-        foreseen.clear()
-        asked.clear()
+        far.forget()
         report = tracker.observe(one)
         if number:
-            assert asked - {b""} <= foreseen
+            assert far.asked - {b""} <= far.foreseen
             assert report.lookups_hit > 0
