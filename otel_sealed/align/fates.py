@@ -51,12 +51,15 @@ def align(
     if not lineage.turns and not any(b.sealed for m in messages for b in m.blocks):
         return []
     scene = Scene(lineage, messages, names, probe, vendor_of)
-    rows = [row for turn in lineage.turns for row in _turn(scene, turn)]
+    rows = [row for turn in scene.expected for row in _turn(scene, turn)]
     return [*rows, *_unexplained(scene)]
 
 
 def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
     """All rows of one received turn."""
+    if turn.number not in scene.regions:
+        yield from _absent(scene, turn)
+        return
     pairs = pair(turn.blocks, scene.regions.get(turn.number, []))
     at = home(scene, turn, pairs)
     whole = shape(scene, turn, pairs)
@@ -75,6 +78,15 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
             block = turn.blocks[index]
             dated = _received(scene, turn, block, row)
             yield Outcome(dated, turn, index, block, sent, slot[0])
+
+
+def _absent(scene: Scene, turn: Turn) -> Iterator[Outcome]:
+    """The rows of a turn nothing of which stands in the request: those of its seals."""
+    for index, block in enumerate(turn.blocks):
+        for value in block.seals() if block.sealed else ():
+            if value.state is State.PRESENT:
+                row, _ = seal_row(scene, turn, index, value, None, None)
+                yield Outcome(_received(scene, turn, block, row), turn, index, block, None, None)
 
 
 def _block(

@@ -6,7 +6,7 @@ block, and hosts legitimately re-serialise them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from otel_sealed.model import Cause, Head, Message, Speaker, Turn
@@ -26,19 +26,28 @@ def told(messages: tuple[Message, ...]) -> tuple[tuple[int, bytes], ...]:
     return tuple((m.index, m.digest) for m in messages if m.speaker is not Speaker.MODEL)
 
 
-def full_prefixes(turns: tuple[Turn, ...]) -> dict[int, tuple[bytes, ...]]:
+def full_prefixes(turns: Sequence[Turn], of: Iterable[int]) -> dict[int, tuple[bytes, ...]]:
     """Turn number to the digests of all it was told; turns whose request is unknown are left out.
 
-    A turn keeps only what its parent has not; one whose parent was forgotten is left out too.
+    For the turns `of`, and those they have it from: a turn keeps only what its parent has not. One
+    whose parent was forgotten is left out too.
     """
+    known = {turn.number: turn for turn in turns}
+    needed: set[int] = set()
+    for number in of:
+        turn = known.get(number)
+        while turn is not None and turn.number not in needed:
+            needed.add(turn.number)
+            turn = known.get(turn.parent) if turn.prefix_shared else None
     full: dict[int, tuple[bytes, ...]] = {}
-    for turn in turns:
+    for number in sorted(needed):
+        turn = known[number]
         if not turn.chain:
             continue
         if not turn.prefix_shared:
-            full[turn.number] = turn.prefix
+            full[number] = turn.prefix
         elif turn.parent in full:
-            full[turn.number] = full[turn.parent][: turn.prefix_shared] + turn.prefix
+            full[number] = full[turn.parent][: turn.prefix_shared] + turn.prefix
     return full
 
 
@@ -80,7 +89,7 @@ def first_break(
     earlier messages may be gone (behind a compaction); system and tools still stand before them.
     Without a `head` only the messages are compared.
     """
-    full = full_prefixes(turns)
+    full = full_prefixes(turns, homes)
     now = told(messages)
     for turn in turns:
         home = homes.get(turn.number)

@@ -86,6 +86,7 @@ class Scene:
     ) -> None:
         """`vendor_of`: the vendor that minted a value of any conversation, empty if unknown."""
         self.lineage = lineage
+        self.expected = lineage.expected
         self.messages = messages
         self.names = names
         self.probe = probe
@@ -164,7 +165,7 @@ class Scene:
         return self.carries is not None and (turn.number, index) < self.carries
 
     def _received(self) -> Iterator[Value]:
-        for turn in self.lineage.turns:
+        for turn in self.expected:
             for block in turn.blocks:
                 for value in block.seals():
                     if value.state is State.PRESENT:
@@ -184,7 +185,7 @@ class Scene:
 
     def _latest_compaction(self, *, present: bool) -> SlotAt | None:
         """(turn, block) of the newest compaction seal issued, or of the newest in this request."""
-        for turn in reversed(self.lineage.turns):
+        for turn in reversed(self.expected):
             for index in range(len(turn.blocks) - 1, -1, -1):
                 block = turn.blocks[index]
                 here = any(value.canon in self.seals for value in block.seals())

@@ -6,10 +6,14 @@ a prefix equal to the one a turn answered says "this stands where that answer be
 whose line of ancestors gathers most votes is the tip; the lineage is that line plus any turn found
 by strong evidence elsewhere (a handed-over transcript). Weak evidence alone counts only when it is
 unambiguous and long, or when the caller named the conversation. A tie is nobody: never guess.
+
+A long conversation leaves turns behind: trimmed away, compacted, kept by the server. Of a run of
+turns that are not in the request the newest have rows in each request, the others had theirs.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from otel_sealed.ledger.owners import owners
@@ -18,6 +22,8 @@ from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import Kind, Lineage, Message, Role, Speaker, Turn
 
 _MAX_LINE = 4096
+MAX_ABSENT = 64
+"""Turns in a row that are not in a request and have rows all the same: as many as a span lists."""
 
 
 def locate(
@@ -42,7 +48,8 @@ def locate(
     keep_order(poll)
     if not (poll.votes or reference or conversation):
         return Lineage(hits=poll.hits, misses=poll.misses)
-    held = _line(ledger, max(poll.look(reference), default=-1)) if reference else ()
+    least = min(poll.votes, default=sys.maxsize)
+    held = _line(ledger, max(poll.look(reference), default=-1), least) if reference else ()
     tip = voted = best_tip(poll)
     if tip < 0 and held:
         tip = held[-1].number
@@ -53,7 +60,8 @@ def locate(
         last = ledger.get(tip)
         tip = -1 if last is None else last.parent
     tip = _behind(ledger, tip)
-    line = {turn.number: turn for turn in (*held, *_line(ledger, tip))}
+    own = () if held and held[-1].number == tip else _line(ledger, tip, least)
+    line = {turn.number: turn for turn in (*held, *own)}
     for number in sorted(poll.strong - line.keys()):
         turn = ledger.get(number)
         if turn is not None and not _rival(turn, line, poll):
@@ -71,6 +79,7 @@ def locate(
         tip=tip,
         inferred=frozenset(line.keys() - poll.strong),
         placed=frozenset(placed - set(without)),
+        past=_past(turns, {*owner.values(), *poll.votes}),
         hits=poll.hits,
         misses=poll.misses,
     )
@@ -106,15 +115,41 @@ def summarised(ledger: Found, told: Iterable[bytes], conversation: bytes) -> Lin
         turns = [turn for turn in map(ledger.get, numbers) if turn is not None]
         same = [t for t in turns if not conversation or t.conversation == conversation]
         if same and same[-1].joined == digest:
-            return Lineage(turns=_line(ledger, same[-1].number), tip=same[-1].number)
+            line = _line(ledger, same[-1].number)
+            return Lineage(turns=line, tip=same[-1].number, past=_past(line, ()))
     return None
 
 
-def _line(ledger: Found, tip: int) -> tuple[Turn, ...]:
+def _past(turns: Sequence[Turn], present: Collection[int]) -> frozenset[int]:
+    """The turns of each run of absent ones that stand before its newest.
+
+    Not one that brought a compaction: that outlives its turn.
+    """
+    past: list[int] = []
+    absent: list[int] = []
+    for turn in (*turns, None):
+        if turn is not None and turn.number not in present:
+            if not _compacts(turn):
+                absent.append(turn.number)
+            continue
+        past += absent[:-MAX_ABSENT]
+        absent = []
+    return frozenset(past)
+
+
+def _line(ledger: Found, tip: int, least: int = -1) -> tuple[Turn, ...]:
+    """A turn and those it continued, oldest first.
+
+    Of those before turn `least` as many as have rows, and those that know what these were told.
+    """
     line: list[Turn] = []
+    absent = 0
     turn = ledger.get(tip) if tip >= 0 else None
     while turn is not None and len(line) < _MAX_LINE:
         line.append(turn)
+        absent += turn.number < least
+        if absent > MAX_ABSENT and not turn.prefix_shared:
+            break
         turn = ledger.get(turn.parent) if turn.parent >= 0 else None
     return tuple(reversed(line))
 

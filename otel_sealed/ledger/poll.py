@@ -123,8 +123,9 @@ def keep_order(poll: Poll) -> None:
                 first.setdefault(n, slot[0])
     for at, numbers in poll.by_message.items():
         last.update((n, max(at, last.get(n, at))) for n in numbers)
+    least = min(first, default=-1)
     for n in weak:
-        above = nearest(poll, n, first)
+        above = nearest(poll, n, first, least)
         if above >= 0 and last.get(n, first[above]) < first[above]:
             del poll.votes[n]
             for slot in poll.by_slot.keys() - poll.sure:
@@ -177,8 +178,9 @@ def best_tip(poll: Poll) -> int:
     Of answers to the same request that are told apart by nothing, the last sure turn before them.
     """
     scores: dict[int, int] = {}
+    least = min(poll.votes, default=-1)
     for number in sorted(poll.votes):
-        above = nearest(poll, number, scores)
+        above = nearest(poll, number, scores, least)
         scores[number] = poll.votes[number] + (scores[above] if above >= 0 else 0)
     if not scores:
         return -1
@@ -190,14 +192,18 @@ def best_tip(poll: Poll) -> int:
         return -1
     if len(tips) > 1 and not any(n in poll.strong for n in tips):
         sure = dict.fromkeys(poll.strong, 0)
-        common = {nearest(poll, n, sure) for n in tips}
+        least = min(sure, default=-1)
+        common = {nearest(poll, n, sure, least) for n in tips}
         return common.pop() if len(common) == 1 else -1
     return tips[-1]
 
 
-def nearest(poll: Poll, number: int, scores: Mapping[int, int]) -> int:
-    """The nearest turn above one that `scores` has, or -1."""
+def nearest(poll: Poll, number: int, scores: Mapping[int, int], least: int) -> int:
+    """The nearest turn above one that `scores` has, or -1.
+
+    `least`: the first number in `scores`; a turn continues none that was recorded after it.
+    """
     turn = poll.ledger.get(number)
     while turn is not None and turn.parent not in scores:
-        turn = poll.ledger.get(turn.parent)
+        turn = poll.ledger.get(turn.parent) if turn.parent > least else None
     return -1 if turn is None else turn.parent

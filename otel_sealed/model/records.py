@@ -352,7 +352,8 @@ class Lineage:
     `owner` maps a place (message, block) to the serial number of its turn; `held` are turns the
     request refers to by a handle of the server's; `tip` is the newest turn of the line, or -1;
     `inferred` are turns found by weak evidence only, `placed` those of them that little but their
-    place speaks for; `hits`/`misses` count lookups by strong keys.
+    place speaks for; `past` are turns so far behind in a run of absent ones that no row is told of
+    them; `hits`/`misses` count lookups by strong keys.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -361,5 +362,12 @@ class Lineage:
     tip: int = -1
     inferred: frozenset[int] = frozenset()
     placed: frozenset[int] = frozenset()
+    past: frozenset[int] = frozenset()
     hits: int = 0
     misses: int = 0
+
+    @property
+    def expected(self) -> tuple[Turn, ...]:
+        """The turns whose artifacts have rows."""
+        past = self.past
+        return tuple([turn for turn in self.turns if turn.number not in past])

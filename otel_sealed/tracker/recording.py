@@ -102,7 +102,9 @@ def _prefix(sent: Sent | None, judged: Judged | None, parent: int) -> tuple[tupl
     if judged.stand is not None:
         return judged.told_since_tip, judged.told_at_tip
     now = tuple(digest for _, digest in told(sent.messages))
-    common = shared(full_prefixes(judged.lineage.turns).get(parent), now)
+    common = shared(full_prefixes(judged.lineage.turns, (parent,)).get(parent), now)
+    if common * 2 < len(now):
+        common = 0  # so that a window that slides needs no turn from before it
     return now[common:], common
 
 
