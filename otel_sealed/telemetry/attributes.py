@@ -30,6 +30,8 @@ Rekey: TypeAlias = Callable[[bytes, bytes], bytes]
 QUIET_TYPES: Final = 8
 """Block types of the request that are listed while nothing is wrong."""
 MAX_FACTS: Final = 32
+MAX_CARRIED: Final = 16
+"""Rows of what another carries in its place, the server or a compaction, that are listed again."""
 _EMPTY: Final[tuple[Value, ...]] = ("", [])
 _TEXTUAL: Final = frozenset({Cause.READABLE_TEXT, Cause.IN_TEXT, Cause.PLACEHOLDER})
 _BETA = re.compile(r"[a-z0-9]+(?:-[a-z]+[a-z0-9]*){0,6}-\d{4}-\d{2}-\d{2}\Z")
@@ -67,6 +69,12 @@ class Row:
     def listed(self) -> bool:
         """Whether it has a row of its own: not ok, or out for the first time."""
         return self.first or self.verdict is not Verdict.OK
+
+    @property
+    def carried(self) -> bool:
+        """Whether it was told before, and is not in the request because another carries it."""
+        absent = self.fate in (Fate.SERVER_HELD, Fate.SUPERSEDED)
+        return absent and not self.first and self.verdict is Verdict.ALLOWED
 
 
 def public_digest(
@@ -107,9 +115,10 @@ def span_attributes(
     report: Report, rows: Sequence[Row], *, rekey: Rekey, key_id: str, rules_version: str = ""
 ) -> dict[str, Value]:
     """All `otel_sealed.*` attributes of a call, the most important first."""
-    listed, cut = _pick([row for row in rows if row.listed])
-    findings = _readable(rows)
-    loud = sum(row.verdict is not Verdict.OK for row in rows)
+    news = _news(rows)
+    listed, cut = _pick(news)
+    findings = _readable(news)
+    loud = sum(row.verdict is not Verdict.OK for row in news)
     cut = cut or len(report.received) > vocab.MAX_ROWS or loud > vocab.MAX_FINDINGS
     attributes = _scalars(report, rows, key_id=key_id, rules_version=rules_version)
     attributes[vocab.TRUNCATED] = cut
@@ -149,6 +158,17 @@ def _scalars(
     scalars[vocab.HASH_ALGORITHM_KEY] = vocab.HASH_ALGORITHM
     scalars[vocab.HASH_KEY_ID] = key_id
     return scalars
+
+
+def _news(rows: Sequence[Row]) -> list[Row]:
+    """The rows with a place of their own. Of those carried elsewhere all or none: they only add up.
+
+    A long conversation whose history the server keeps would else list most of it in every span.
+    """
+    listed = [row for row in rows if row.listed]
+    if sum(row.carried for row in listed) <= MAX_CARRIED:
+        return listed
+    return [row for row in listed if not row.carried]
 
 
 def _pick(rows: list[Row]) -> tuple[list[Row], bool]:
@@ -201,10 +221,8 @@ def _rest(
     report: Report, rows: Sequence[Row], listed: Sequence[Row], rekey: Rekey
 ) -> dict[str, Value]:
     """What has no row of its own: what is well and went out before, and what had no room."""
-    cut: list[Row] = []
-    if len(listed) == vocab.MAX_ROWS:
-        shown = {id(row) for row in listed}
-        cut = [row for row in rows if row.listed and id(row) not in shown]
+    shown = {id(row) for row in listed}
+    cut = [row for row in rows if row.listed and id(row) not in shown]
     count = report.rest_count + len(cut)
     if not count:
         return {}

@@ -12,6 +12,7 @@ from otel_sealed.model import (
     Cause,
     Facts,
     Fate,
+    Finding,
     ProviderVerdict,
     Receipt,
     Rejection,
@@ -111,6 +112,29 @@ def test_what_is_ok_and_went_out_before_is_only_counted() -> None:
     assert values["otel_sealed.returned.fates"] == ["intact"]
     assert values["otel_sealed.returned.rest.count"] == 2
     assert len(values["otel_sealed.returned.rest.digest"]) == 32
+
+
+def held(count: int, fate: Fate) -> list[Finding]:
+    """What came in earlier turns and is carried elsewhere, and last what came just before."""
+    rows = [finding(fate, Verdict.ALLOWED, digest_out=b"", returned=None) for _ in range(count)]
+    return [*rows, finding(fate, Verdict.ALLOWED, digest_out=b"", returned=None, first=True)]
+
+
+@pytest.mark.parametrize("fate", [Fate.SERVER_HELD, Fate.SUPERSEDED])
+def test_what_another_carries_is_listed_while_it_is_little(fate: Fate) -> None:
+    values = attributes(report(*held(16, fate)))
+    assert values["otel_sealed.returned.fates"] == [fate.value] * 17
+    assert "otel_sealed.returned.rest.count" not in values
+
+
+@pytest.mark.parametrize("fate", [Fate.SERVER_HELD, Fate.SUPERSEDED])
+def test_much_that_another_carries_is_counted_but_for_what_is_new_or_wrong(fate: Fate) -> None:
+    wrong = finding(Fate.DROPPED, Verdict.DEGRADES)
+    values = attributes(report(wrong, *held(17, fate)))
+    assert values["otel_sealed.returned.fates"] == ["dropped", fate.value]
+    assert values["otel_sealed.returned.rest.count"] == 17
+    assert len(values["otel_sealed.findings"]) == 2
+    assert values["otel_sealed.truncated"] is False
 
 
 def test_the_rest_digest_depends_on_order() -> None:
