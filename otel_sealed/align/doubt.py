@@ -5,24 +5,25 @@ answer belongs behind it. But the same may have been asked more than once: again
 process, or before a restart; the answer that stands there is then one nobody here saw, and nothing
 of it was lost. So a turn is taken for the one that stands there only if something of it does: an
 id, a longer text, text that holds one of its own, a seal that is one of its own changed. The same
-calls are enough where nothing else, and no seal of another, stands beside them, and so are short
-texts in their place.
+calls are enough where nothing else, no other id and no seal of another, stands beside them, and so
+are short texts in their place. Of a turn that only a few words or the order of the others give a
+place before a sure one (`strange`), that place is asked in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from otel_sealed.align.scene import Names, path_of, same_artifact
 from otel_sealed.diagnose import diagnose
 from otel_sealed.model import (
-    Block,
     Cause,
     Kind,
     Lineage,
     Message,
     Shadow,
     SlotAt,
+    Speaker,
     State,
     Turn,
     Value,
@@ -49,30 +50,60 @@ def doubtful(
     slots: dict[int, list[SlotAt]] = {}
     for slot, number in lineage.owner.items():
         slots.setdefault(number, []).append(slot)
-    found = set()
-    for turn in lineage.turns:
-        if turn.number in lineage.placed:
-            places = slots.get(turn.number, [])
-            in_place = any(chains[at] == turn.chain for at, _ in places)
-            run = _run(places, messages, names)
-            if not _stands(turn, run, names, probe, in_place=in_place):
-                found.add(turn.number)
-    return frozenset(found)
+    return frozenset(
+        turn.number
+        for turn in lineage.turns
+        if turn.number in lineage.placed
+        and not _stands(turn, slots.get(turn.number, []), messages, chains, names, probe)
+    )
 
 
-def _run(slots: Collection[SlotAt], messages: Sequence[Message], names: Names) -> dict[str, Block]:
-    """The blocks at these places, by their paths."""
-    return {
-        path_of(names.root, messages[at], index): messages[at].blocks[index]
-        for at, index in sorted(slots)
-    }
+def strange(
+    lineage: Lineage,
+    messages: Sequence[Message],
+    chains: Sequence[bytes],
+    names: Names,
+    probe: Search,
+) -> frozenset[SlotAt]:
+    """The places of the turns of `lineage.guessed` where nothing of them stands.
+
+    Each run of the model is asked for itself: the same word may have been said in several.
+    """
+    if not lineage.guessed:
+        return frozenset()
+    run = 0
+    places: dict[tuple[int, int], list[SlotAt]] = {}
+    for at, message in enumerate(messages):
+        run += message.speaker is not Speaker.MODEL
+        for index in range(len(message.blocks)):
+            number = lineage.owner.get((at, index), -1)
+            if number in lineage.guessed:
+                places.setdefault((number, run), []).append((at, index))
+    turns = {turn.number: turn for turn in lineage.turns}
+    return frozenset(
+        slot
+        for (number, _), slots in places.items()
+        if not _stands(turns[number], slots, messages, chains, names, probe)
+        for slot in slots
+    )
 
 
 def _stands(
-    turn: Turn, run: Mapping[str, Block], names: Names, probe: Search, *, in_place: bool
+    turn: Turn,
+    slots: Collection[SlotAt],
+    messages: Sequence[Message],
+    chains: Sequence[bytes],
+    names: Names,
+    probe: Search,
 ) -> bool:
-    if not run:
+    """Whether something of the turn stands at these places."""
+    if not slots:
         return False
+    in_place = any(chains[at] == turn.chain for at, _ in slots)
+    run = {
+        path_of(names.root, messages[at], index): messages[at].blocks[index]
+        for at, index in sorted(slots)
+    }
     shadows = _texts(turn)
     held = [shadow for path in run for shadow in probe.holds_at(path, shadows)]
     if any(shadow.chars >= _LONG_TEXT for shadow in held):
@@ -88,6 +119,9 @@ def _stands(
         return False
     own = {block.payload for block in turn.blocks} - {b""}
     visible = [block for block in run.values() if block.payload or block.anchors]
+    calls = [block for block in turn.blocks if block.kind is Kind.CALL]
+    if calls and any(all(call.unlike(block) for call in calls) for block in visible):
+        return False
     told = in_place or not visible or any(block.kind is Kind.CALL for block in visible)
     return told and (bool(held) or all(block.payload in own for block in visible))
 

@@ -69,16 +69,19 @@ def locate(
     turns = tuple(line[n] for n in sorted(line))
     owner = owners(messages, poll, turns)
     placed: set[int] = set()
-    if not (conversation or reference):
+    guessed: set[int] = set()
+    if not (continues or reference):
         newest = max((n for n in poll.solid if n in line), default=-1)
-        placed = {n for n in (voted, *owner.values()) if n > newest}
+        placed = {n for n in (voted, *owner.values()) if n > newest} - set(without)
+        guessed = {*owner.values()} - poll.solid - placed
     return Lineage(
         turns=turns,
         owner=owner,
         held=frozenset(turn.number for turn in held),
         tip=tip,
         inferred=frozenset(line.keys() - poll.strong),
-        placed=frozenset(placed - set(without)),
+        placed=frozenset(placed),
+        guessed=frozenset(guessed),
         past=_past(turns, {*owner.values(), *poll.votes}),
         hits=poll.hits,
         misses=poll.misses,

@@ -53,6 +53,18 @@ class Poll:
             found = same or found
         return found
 
+    def look_like(self, block: Block) -> tuple[int, ...]:
+        """The turns that hold the payload of a block, and not in calls with other ids."""
+        found = self.look(block.payload)
+        if block.kind is not Kind.CALL or not block.anchors:
+            return found
+        return tuple(n for n in found if not self._unlike(n, block))
+
+    def _unlike(self, number: int, sent: Block) -> bool:
+        turn = self.ledger.get(number)
+        same = [b for b in turn.blocks if b.payload == sent.payload] if turn is not None else []
+        return bool(same) and all(block.unlike(sent) for block in same)
+
     def vote(self, numbers: tuple[int, ...], weight: int) -> None:
         """Speak for each of these turns."""
         for n in numbers:
@@ -90,7 +102,7 @@ def poll_message(poll: Poll, at: int, message: Message, chain: bytes) -> None:
     for index, block in enumerate(message.blocks):
         long = block.payload_chars >= _LONG_TEXT
         told = not stranger or (long and block.kind is not Kind.CALL)
-        weak = poll.look(block.payload) if told else ()
+        weak = poll.look_like(block) if told else ()
         apart = _told_apart(weak, sure, {*before, *joined})
         poll.vote(apart, _LONG if long else _WEAK)
         if long:

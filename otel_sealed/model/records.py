@@ -96,6 +96,16 @@ class Block:
         """Whether at least one seal is really there (not absent, null or empty)."""
         return any(v.role is Role.SEAL and v.state is State.PRESENT for v in self.values)
 
+    def unlike(self, sent: Block) -> bool:
+        """Whether `sent` is a call with other ids than those of this one.
+
+        An id may have lost the seal that was in it: that of a sealed call says nothing (G20).
+        """
+        call = self.kind is Kind.CALL and sent.kind is Kind.CALL and not self.sealed
+        return (
+            call and bool(self.anchors and sent.anchors) and not {*self.anchors} & {*sent.anchors}
+        )
+
 
 @quick
 @dataclass(frozen=True, slots=True)
@@ -352,8 +362,8 @@ class Lineage:
     `owner` maps a place (message, block) to the serial number of its turn; `held` are turns the
     request refers to by a handle of the server's; `tip` is the newest turn of the line, or -1;
     `inferred` are turns found by weak evidence only, `placed` those of them that little but their
-    place speaks for; `past` are turns so far behind in a run of absent ones that no row is told of
-    them; `hits`/`misses` count lookups by strong keys.
+    place speaks for, `guessed` those that stand before a sure one; `past` are so far behind in a
+    run of absent turns that they have no rows; `hits`/`misses` count lookups by strong keys.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -362,6 +372,7 @@ class Lineage:
     tip: int = -1
     inferred: frozenset[int] = frozenset()
     placed: frozenset[int] = frozenset()
+    guessed: frozenset[int] = frozenset()
     past: frozenset[int] = frozenset()
     hits: int = 0
     misses: int = 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from otel_sealed.align import Names, Outcome, align
-from otel_sealed.align.doubt import doubtful
+from otel_sealed.align.doubt import doubtful, strange
 from otel_sealed.align.prefix import Break, head_break, other_head
 from otel_sealed.align.surroundings import surroundings, surroundings_behind
 from otel_sealed.contract import Exchange, Place
@@ -124,8 +124,12 @@ def _located(asked: Asked, chains: tuple[bytes, ...], names: Names, search: Sear
         )
         doubted = doubtful(lineage, messages, chains, names, search)
         if not doubted or len(without) >= _MOST_DOUBTED:
-            return lineage
+            break
         without |= doubted
+    others = strange(lineage, messages, chains, names, search)
+    if not others:
+        return lineage
+    return evolve(lineage, owner={at: n for at, n in lineage.owner.items() if at not in others})
 
 
 def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
@@ -138,13 +142,21 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
     expect(core.ledger, messages, chains, [row.canon for row in rows if row.canon])
     if not independent(messages, core.ledger, stand.tip):
         return None
-    lineage = locate(Above(core.ledger, stand.tip), messages, chains, conversation=asked.hint)
+    lineage = locate(
+        Above(core.ledger, stand.tip),
+        messages,
+        chains,
+        conversation=asked.hint,
+        continues=asked.exchange.continues,
+    )
     told = told_before(messages, stand.told, core.digest)
     if not continues(lineage, told, stand.tip):
         return None
     search = Search(_behind(asked, stand), asked.tools.dialect, core.digest)
     names = asked.tools.names(asked.facts.vendor)
-    if doubtful(lineage, messages, chains, names, search) or disturbed(rows, search, core.ledger):
+    if any(doubt(lineage, messages, chains, names, search) for doubt in (doubtful, strange)):
+        return None
+    if disturbed(rows, search, core.ledger):
         return None
     outcomes = align(lineage, messages, names, search, core.vendor_of)
     try:

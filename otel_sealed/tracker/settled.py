@@ -17,6 +17,7 @@ everything; a test holds the two against each other.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -259,12 +260,21 @@ def independent(messages: Iterable[Message], ledger: Found, floor: int) -> bool:
     return True
 
 
+def displaced(lineage: Lineage) -> int:
+    """The oldest turn that stands, or stands again, behind a newer one; `sys.maxsize` if none."""
+    newest, found = -1, sys.maxsize
+    for _, number in sorted(lineage.owner.items()):
+        found = min(found, number) if number < newest else found
+        newest = max(newest, number)
+    return found
+
+
 def continues(lineage: Lineage, told: Sequence[Told], floor: int) -> bool:
     """Whether the turns found continue the stand, each answering what still stands before it.
 
     Where no turn was found there is none to hold what follows against.
     """
-    if not lineage.turns:
+    if not lineage.turns or displaced(lineage) < sys.maxsize:
         return False
     homes: dict[int, int] = {}
     for (at, _), number in sorted(lineage.owner.items()):

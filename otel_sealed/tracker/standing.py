@@ -13,7 +13,7 @@ from otel_sealed.model import Check, Fate, Finding, Kind, Message, Speaker, Turn
 from otel_sealed.model.quick import evolve
 from otel_sealed.tracker.judging import Asked, Judged
 from otel_sealed.tracker.lasting import MAX_LASTING, lasting
-from otel_sealed.tracker.settled import Broken, Headed, Stand, rolled
+from otel_sealed.tracker.settled import Broken, Headed, Stand, displaced, rolled
 from otel_sealed.wire.checkpoint import Rest
 
 Row = tuple[Finding, Outcome]
@@ -24,6 +24,7 @@ def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
     tips: dict[int, int] = {}
     for (at, _), number in sorted(judged.lineage.owner.items()):
         tips.setdefault(at, number)
+    moved = displaced(judged.lineage)
     rows = _by_message(judged, tips)
     _, bound = sealed_homes(judged.outcomes, asked.tools.seals)
     bound_at: dict[int, list[Turn]] = {}
@@ -37,6 +38,8 @@ def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
     for at in range(len(asked.sent.messages)):
         heads = [Headed(t.head, t.number, state.messages) for t in bound_at.get(at, ())]
         tip = tips.get(at, state.tip)
+        if tip > moved:
+            break  # where that one was, it may seem that nobody is
         behind = _behind(asked, judged, state, at, rows.get(at, []), tip, heads)
         if behind is None:
             break

@@ -81,6 +81,7 @@ def test_a_seal_of_another_vendor_breaks_and_its_absence_is_right() -> None:
                 Api.INTERACTIONS,
                 request={"model": MODEL, "input": [question(), sent, question("And?")]},
                 conversation="c",
+                continues=True,
             )
         )
         for sent in (foreign, output)

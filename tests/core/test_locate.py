@@ -347,8 +347,11 @@ def test_the_name_of_a_conversation_narrows_the_search(dialect: str) -> None:
     assert report.conversation != other.conversation
 
 
-def test_a_named_conversation_finds_its_last_turn_without_any_evidence() -> None:
-    """A host that rewrote all of an answer still continues the named conversation."""
+def test_a_transcript_finds_its_last_turn_without_any_evidence() -> None:
+    """A host that rewrote all of an answer still continues the conversation of the file.
+
+    Under the same name another process, or another agent of a session, may have been answered.
+    """
     answer = message(thinking(), text())
     tracker = Tracker(KEY)
     body = request("anthropic", [])
@@ -358,10 +361,12 @@ def test_a_named_conversation_finds_its_last_turn_without_any_evidence() -> None
         {"role": "assistant", "content": "Nothing of it is left."},
         {"role": "user", "content": "Go on."},
     ]
-    named = tracker.observe(exchange("anthropic", copy.deepcopy(body), None, conversation="c"))
-    assert {f.fate.value for f in named.findings} == {"dropped"}
-    assert {f.confidence.value for f in named.findings} == {"inferred"}
+    asked = exchange("anthropic", copy.deepcopy(body), None, conversation="c", continues=True)
+    told = tracker.observe(asked)
+    assert {f.fate.value for f in told.findings} == {"dropped"}
+    assert {f.confidence.value for f in told.findings} == {"inferred"}
     assert tracker.observe(exchange("anthropic", body, None)).findings == ()
+    assert tracker.observe(exchange("anthropic", body, None, conversation="c")).findings == ()
 
 
 def test_a_turn_found_by_its_text_only_is_inferred() -> None:

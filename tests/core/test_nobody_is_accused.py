@@ -1,7 +1,8 @@
 """Faithful hosts under everything that may happen around them: nobody is ever accused.
 
 Conversations begin with the same question, fork, are asked again, lose their beginning; the process
-that looks on is restarted. No host loses or changes anything sealed.
+that looks on is restarted, or is one of several that see a part each, under one name or none. No
+host loses or changes anything sealed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from otel_sealed.contract import Exchange
+from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.tracker import Tracker
 from tests.core.builders import (
     MINT,
@@ -32,7 +34,7 @@ from tests.core.builders import (
     use,
 )
 from tests.core.chat_cases import called, in_id, reasoned, texted
-from tests.core.conversations import APIS, KEY, MATRIX, Body, step
+from tests.core.conversations import APIS, KEY, MATRIX, Body, Delivery, exchange, step
 from tests.core.conversations import history as turns_of
 
 Make = Callable[[], Body]
@@ -46,6 +48,7 @@ ANSWERS: dict[str, list[Make]] = {
         lambda: message(thinking(), text()),
         lambda: message(thinking(""), dict(_OK)),
         lambda: message(dict(_OK)),
+        lambda: message(text(), use(), stop="tool_use"),
     ],
     "openai": [
         lambda: response(reasoning(), call()),
@@ -53,6 +56,7 @@ ANSWERS: dict[str, list[Make]] = {
         lambda: response(reasoning(), said(), call()),
         lambda: response(reasoning(), said()),
         lambda: response(said()),
+        lambda: response(call()),
     ],
     "gemini": [
         lambda: candidate(part("call"), part("call", signed=False)),
@@ -108,4 +112,36 @@ def test_a_faithful_host_is_accused_of_nothing(dialect: str, seed: int, *, settl
             assert [] == [(f.artifact, f.fate) for f in report.findings if f.verdict.violates]
         if chance.random() < 0.1:
             bodies.append(copy.deepcopy(body))
+        turns_of(body).extend(step(dialect, answer, f"Go on {chance.random()}."))
+
+
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("dialect", MATRIX)
+@pytest.mark.parametrize("seed", range(16))
+def test_processes_that_see_a_part_each_accuse_nobody(
+    dialect: str, seed: int, *, share: bool
+) -> None:
+    chance = random.Random(f"parts {seed} {dialect} {share}")
+    MINT.begin(f"parts {seed} {dialect} {share}")
+    ledger = MemoryLedger()
+    processes = [Tracker(KEY, ledger=ledger) if share else Tracker(KEY) for _ in range(3)]
+    named = chance.choice([0, 0.5, 1])
+    talks = [(asked(dialect), "one" if chance.random() < named else None) for _ in range(3)]
+    trims, streams = chance.random() < 0.4, chance.random() < 0.4
+    for _ in range(18):
+        body, name = chance.choice(talks)
+        sent = copy.deepcopy(body)
+        if trims:
+            trimmed(sent)
+        answer = body
+        for _ in range(chance.choice([1, 1, 1, 1, 2])):
+            answer = chance.choice(ANSWERS[dialect])()
+            if chance.random() < 0.1:
+                continue  # somebody else answered
+            cut = chance.randrange(4) if chance.random() < 0.05 else None
+            told = exchange(dialect, sent, answer, Delivery(streams, cut), conversation=name)
+            report = chance.choice(processes).observe(told)
+            assert [] == [(f.artifact, f.fate) for f in report.findings if f.verdict.violates]
+        if chance.random() < 0.1:
+            talks.append((copy.deepcopy(body), name))
         turns_of(body).extend(step(dialect, answer, f"Go on {chance.random()}."))

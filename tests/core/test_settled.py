@@ -279,6 +279,25 @@ def test_a_mutilation_shows_the_same_from_a_stand(
         assert told(slow.observe(exchange)) == told(quick.observe(exchange))
 
 
+@pytest.mark.parametrize("dialect", MATRIX)
+def test_a_turn_said_again_at_the_end_is_at_home_again_in_the_next_request(dialect: str) -> None:
+    quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
+    body = asked(dialect)
+    first: list[Any] = []
+    for number in range(5):
+        sent = copy.deepcopy(body)
+        for holder, key in list(_seals(sent, dialect))[:1]:
+            holder.pop(key)
+        if number == 3:
+            turns_of(sent).extend(first)
+        answer = ANSWERS[dialect][-1]()
+        reports = [observed(t, dialect, sent, answer, raw=True) for t in (quick, slow)]
+        assert told(reports[1]) == told(reports[0])
+        new = step(dialect, answer, f"Go on {number}.")
+        first = first or new[:-1]
+        turns_of(body).extend(new)
+
+
 def test_a_conversation_that_is_compacted_again_and_again_is_read_from_where_it_was() -> None:
     quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
     body = asked("anthropic")
