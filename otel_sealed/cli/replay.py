@@ -98,7 +98,7 @@ class _Replay:
         logger = LoggerProvider(resource=resource, shutdown_on_exit=False)
         exporter = FileLogExporter(stream=self._logs)
         logger.add_log_record_processor(SimpleLogRecordProcessor(exporter))
-        self._tracker = Tracker(key, settles=False)
+        self._tracker = Tracker(key, settles=False, absent=sys.maxsize)
         self._emitter = Emitter(
             Settings(events_per_hour=_MANY),
             key=key,

@@ -8,6 +8,7 @@ named beside it.
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -120,7 +121,7 @@ def _pairs(path: str) -> tuple[Pair, ...]:
 
 def _rows(judged: _Judged, families: tuple[Pair, ...], ticks: Ticker) -> Iterator[Row]:
     """The rows of a file, as far as it is usable."""
-    tracker = Tracker(secrets.token_bytes(32), settles=False, families=families)
+    tracker = Tracker(secrets.token_bytes(32), settles=False, families=families, absent=sys.maxsize)
     with reading(judged.file) as source:
         judged.unit = source.unit
         for exchange in source.exchanges:

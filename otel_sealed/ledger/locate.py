@@ -8,7 +8,7 @@ by strong evidence elsewhere (a handed-over transcript). Weak evidence alone cou
 unambiguous and long, or when the caller named the conversation. A tie is nobody: never guess.
 
 A long conversation leaves turns behind: trimmed away, compacted, kept by the server. Of a run of
-turns that are not in the request the newest have rows in each request, the others had theirs.
+turns that are not in the request the newest `absent` have rows, the others had theirs.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import Kind, Lineage, Message, Role, Speaker, Turn
 
 _MAX_LINE = 4096
-MAX_ABSENT = 64
-"""Turns in a row that are not in a request and have rows all the same: as many as a span lists."""
 
 
 def locate(
@@ -35,11 +33,13 @@ def locate(
     continues: bool = False,
     reference: bytes = b"",
     without: Collection[int] = (),
+    absent: int = sys.maxsize,
 ) -> Lineage:
     """The lineage of a request. `chains[i]` is the rolling digest of all messages before `i`.
 
     `continues`: where nothing is found, the request follows the last turn of `conversation`.
-    `without`: turns that are not looked at.
+    `without`: turns that are not looked at. `absent`: how many turns in a row that are not in the
+    request have rows all the same.
     """
     poll = Poll(ledger, conversation, without)
     expect(ledger, messages, chains)
@@ -49,7 +49,7 @@ def locate(
     if not (poll.votes or reference or conversation):
         return Lineage(hits=poll.hits, misses=poll.misses)
     least = min(poll.votes, default=sys.maxsize)
-    held = _line(ledger, max(poll.look(reference), default=-1), least) if reference else ()
+    held = _line(ledger, max(poll.look(reference), default=-1), least, absent) if reference else ()
     tip = voted = best_tip(poll)
     if tip < 0 and held:
         tip = held[-1].number
@@ -60,7 +60,7 @@ def locate(
         last = ledger.get(tip)
         tip = -1 if last is None else last.parent
     tip = _behind(ledger, tip)
-    own = () if held and held[-1].number == tip else _line(ledger, tip, least)
+    own = () if held and held[-1].number == tip else _line(ledger, tip, least, absent)
     line = {turn.number: turn for turn in (*held, *own)}
     for number in sorted(poll.strong - line.keys()):
         turn = ledger.get(number)
@@ -82,7 +82,7 @@ def locate(
         inferred=frozenset(line.keys() - poll.strong),
         placed=frozenset(placed),
         guessed=frozenset(guessed),
-        past=_past(turns, {*owner.values(), *poll.votes}),
+        past=_past(turns, {*owner.values(), *poll.votes}, absent),
         hits=poll.hits,
         misses=poll.misses,
     )
@@ -108,7 +108,9 @@ def expect(
     told(keys)
 
 
-def summarised(ledger: Found, told: Iterable[bytes], conversation: bytes) -> Lineage | None:
+def summarised(
+    ledger: Found, told: Iterable[bytes], conversation: bytes, absent: int = sys.maxsize
+) -> Lineage | None:
     """The lineage of a request that tells an earlier answer instead of replaying its turns.
 
     `told`: digests of what its texts may be made of. None when no recorded answer is among them.
@@ -119,12 +121,12 @@ def summarised(ledger: Found, told: Iterable[bytes], conversation: bytes) -> Lin
         same = [t for t in turns if not conversation or t.conversation == conversation]
         if same and same[-1].joined == digest:
             line = _line(ledger, same[-1].number)
-            return Lineage(turns=line, tip=same[-1].number, past=_past(line, ()))
+            return Lineage(turns=line, tip=same[-1].number, past=_past(line, (), absent))
     return None
 
 
-def _past(turns: Sequence[Turn], present: Collection[int]) -> frozenset[int]:
-    """The turns of each run of absent ones that stand before its newest.
+def _past(turns: Sequence[Turn], present: Collection[int], most: int) -> frozenset[int]:
+    """The turns of each run of absent ones that stand before the newest `most` of it.
 
     Not one that brought a compaction: that outlives its turn.
     """
@@ -135,15 +137,15 @@ def _past(turns: Sequence[Turn], present: Collection[int]) -> frozenset[int]:
             if not _compacts(turn):
                 absent.append(turn.number)
             continue
-        past += absent[:-MAX_ABSENT]
+        past += absent[:-most]
         absent = []
     return frozenset(past)
 
 
-def _line(ledger: Found, tip: int, least: int = -1) -> tuple[Turn, ...]:
+def _line(ledger: Found, tip: int, least: int = -1, most: int = sys.maxsize) -> tuple[Turn, ...]:
     """A turn and those it continued, oldest first.
 
-    Of those before turn `least` as many as have rows, and those that know what these were told.
+    Of those before turn `least` the newest `most`, and those that know what these were told.
     """
     line: list[Turn] = []
     absent = 0
@@ -151,7 +153,7 @@ def _line(ledger: Found, tip: int, least: int = -1) -> tuple[Turn, ...]:
     while turn is not None and len(line) < _MAX_LINE:
         line.append(turn)
         absent += turn.number < least
-        if absent > MAX_ABSENT and not turn.prefix_shared:
+        if absent > most and not turn.prefix_shared:
             break
         turn = ledger.get(turn.parent) if turn.parent >= 0 else None
     return tuple(reversed(line))

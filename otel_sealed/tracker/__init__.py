@@ -25,10 +25,12 @@ from otel_sealed.tracker.effects import Effects
 from otel_sealed.tracker.observation import Observation
 from otel_sealed.tracker.settled import Settled
 
-__all__ = ["NO_TURNS", "Tracker"]
+__all__ = ["MAX_ABSENT", "NO_TURNS", "Tracker"]
 
 NO_TURNS = frozenset({"count_tokens", "countTokens", "input_tokens"})
 """Operations that send a history and are no turn of it."""
+MAX_ABSENT = 64
+"""As many rows as a span lists."""
 
 
 class Tracker:
@@ -46,11 +48,14 @@ class Tracker:
         ledger: Ledger | None = None,
         settles: bool = True,
         families: tuple[Pair, ...] = (),
+        absent: int = MAX_ABSENT,
     ) -> None:
         """`key`: at least 16 secret bytes that key every digest. `ledger` replaces the memory.
 
         `settles=False` reads every request anew, whatever it begins with; verdicts are the same.
-        `families` adds to the table of models that read what others sealed.
+        `families` adds to the table of models that read what others sealed. `absent`: of turns in a
+        row that a request leaves behind (trimmed, compacted, held by the server) as many have rows
+        in it, the newest; so the cost of a call does not grow with its conversation.
         """
         self.key = key
         self.digest = Digest(key)
@@ -65,6 +70,7 @@ class Tracker:
             effects=self.effects,
             settled=Settled() if settles else None,
             families=Families(families),
+            absent=absent,
         )
         known = dialects()
         dummies = tuple(text for d in known.values() for text in d.placeholders)

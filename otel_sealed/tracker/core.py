@@ -19,7 +19,10 @@ from otel_sealed.wire import Reader
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """The state behind a tracker; each part has its own lock."""
+    """The state behind a tracker; each part has its own lock.
+
+    `absent`: how many turns in a row that are not in a request have rows all the same.
+    """
 
     digest: Digest
     ledger: Ledger
@@ -27,6 +30,7 @@ class Core:
     effects: Effects
     settled: Settled | None
     families: Families
+    absent: int
 
     def vendor_of(self, canon: bytes) -> str:
         """The vendor that minted a value of any conversation, empty if nobody here saw it."""

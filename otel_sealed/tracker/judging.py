@@ -94,7 +94,7 @@ def whole(asked: Asked) -> Judged:
     lineage = _located(asked, chains, names, search)
     told = None
     if not lineage.turns and len(core.ledger):
-        told = summarised(core.ledger, search.told(), asked.hint)
+        told = summarised(core.ledger, search.told(), asked.hint, core.absent)
         lineage = told or lineage
     outcomes = align(lineage, sent.messages, names, search, core.vendor_of)
     root = asked.tools.dialect.root
@@ -121,6 +121,7 @@ def _located(asked: Asked, chains: tuple[bytes, ...], names: Names, search: Sear
             continues=asked.exchange.continues,
             reference=asked.facts.reference_key,
             without=without,
+            absent=core.absent,
         )
         doubted = doubtful(lineage, messages, chains, names, search)
         if not doubted or len(without) >= _MOST_DOUBTED:

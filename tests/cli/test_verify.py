@@ -56,6 +56,24 @@ def test_every_row_has_every_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"path": "messages.1.content.0"} == rows[0]["returned"]
 
 
+def test_every_turn_that_the_server_holds_has_a_row_however_many_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asks: dict[str, Any] = {"model": "gpt-5.6-sol", "store": True, "input": "Go on."}
+    lines = []
+    for number in range(90):
+        item = {"type": "reasoning", "id": f"rs_{number}", "encrypted_content": f"{number:064x}"}
+        answer = {"id": f"resp_{number}", "output": [item], "status": "completed"}
+        before = {"previous_response_id": f"resp_{number - 1}"} if number else {}
+        lines.append({"provider": "openai", "api": "responses", "status": 200})
+        lines[-1] |= {"request": asks | before, "response": answer}
+    assert main(["verify", "--json", transcript(tmp_path, *lines)]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    last = [row["received"]["exchange"] for row in rows if row["exchange"] == 89]
+    assert [*range(89)] == last
+    assert {"server_held"} == {row["fate"] for row in rows}
+
+
 def test_the_table_says_what_came_in_what_went_back_and_why(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

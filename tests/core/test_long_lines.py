@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from otel_sealed.contract import Api, Exchange
-from otel_sealed.ledger.locate import MAX_ABSENT
 from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.model import Fate, Report, Turn
-from otel_sealed.tracker import Tracker
+from otel_sealed.tracker import MAX_ABSENT, Tracker
 from tests.core.builders import call, message, reasoning, response, thinking, use
 from tests.core.conversations import KEY, Body, ask, base, step
 
@@ -129,3 +128,8 @@ def test_a_call_asks_for_no_more_turns_the_longer_a_conversation_is(run: Any) ->
         run(tracker, 1)
         asked.append(ledger.asked - before)
     assert asked[0] == asked[1]
+
+
+def test_whoever_asks_for_all_of_them_is_told_all_of_them() -> None:
+    report = talk(Tracker(KEY, absent=1_000), 100, sliding(5))[-1]
+    assert [*range(94)] == exchanges(report, Fate.DROPPED)

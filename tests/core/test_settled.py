@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from otel_sealed.contract import Exchange, RawMessage
-from otel_sealed.ledger import locate
 from otel_sealed.model import Message, Report, Verdict
 from otel_sealed.testing.mutations import Mutation
 from otel_sealed.tracker import Tracker
@@ -261,10 +260,18 @@ def test_a_host_with_a_habit_is_told_the_same_from_a_stand(
 @pytest.mark.parametrize("dialect", MATRIX)
 @pytest.mark.parametrize("habit", [forgets_a_turn, forgets_the_beginning])
 def test_where_absent_turns_are_told_no_more_a_stand_tells_no_more_either(
-    dialect: str, habit: Habit, most: int, monkeypatch: pytest.MonkeyPatch
+    dialect: str, habit: Habit, most: int
 ) -> None:
-    monkeypatch.setattr(locate, "MAX_ABSENT", most)
-    test_a_host_with_a_habit_is_told_the_same_from_a_stand(dialect, habit, 0, raw=True)
+    chance = random.Random(f"{dialect} {habit.__name__} {most}")
+    quick, slow = Tracker(KEY, absent=most), Tracker(KEY, absent=most, settles=False)
+    body = asked(dialect)
+    for number in range(20):
+        sent = spoil(body, dialect, chance) if number % 7 == 6 else copy.deepcopy(body)
+        habit(sent, dialect, number)
+        answer = chance.choice(ANSWERS[dialect])()
+        reports = [observed(t, dialect, sent, answer, raw=True) for t in (quick, slow)]
+        assert told(reports[1]) == told(reports[0])
+        turns_of(body).extend(step(dialect, answer, f"Go on {chance.random()}."))
 
 
 @pytest.mark.parametrize("raw", [True, False])
