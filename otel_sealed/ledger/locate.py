@@ -137,7 +137,7 @@ def _past(turns: Sequence[Turn], present: Collection[int], most: int) -> frozens
             if not _compacts(turn):
                 absent.append(turn.number)
             continue
-        past += absent[:-most]
+        past += absent[: max(len(absent) - most, 0)]
         absent = []
     return frozenset(past)
 
