@@ -40,6 +40,16 @@ def diagnose(received: Value, sample: Sample | None, others: Collection[bytes] =
     return _by_windows(received, sample)
 
 
+def akin(received: Value, sample: Sample | None) -> bool:
+    """Whether a value may be the received one, changed: seals of one vendor may begin alike."""
+    cause = diagnose(received, sample).cause
+    if cause is not Cause.MASKED or sample is None:
+        return cause not in (Cause.REPLACED, Cause.EMPTIED)
+    _, count = window_plan(received.size)
+    places = (0, count, 2 * count + 1)  # the first window, the last one, the edge of the end
+    return any(_equal(received.prints, sample.prints, range(at, at + 1)) for at in places)
+
+
 def _by_windows(received: Value, sample: Sample) -> Change:
     step, count = window_plan(received.size)
     head = _equal(received.prints, sample.prints, range(count))

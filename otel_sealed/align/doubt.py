@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from otel_sealed.align.scene import Names, path_of, same_artifact
-from otel_sealed.diagnose import diagnose
+from otel_sealed.diagnose import akin
 from otel_sealed.model import (
-    Cause,
     Kind,
     Lineage,
     Message,
@@ -32,6 +31,8 @@ from otel_sealed.wire.read import READABLE
 from otel_sealed.wire.search import Search
 
 _LONG_TEXT = 24
+_LEAST_SEAL = 48
+"""Bytes; what is shorter, or no base64, was issued by nobody: a host wrote it."""
 
 
 def doubtful(
@@ -104,24 +105,20 @@ def _stands(
         path_of(names.root, messages[at], index): messages[at].blocks[index]
         for at, index in sorted(slots)
     }
+    sent = [(path, value) for path, block in run.items() for value in block.seals()]
+    seals = [_seal(turn, value, path, names, probe) for path, value in sent]
+    if True in seals or False in seals:
+        return True in seals
     shadows = _texts(turn)
     held = [shadow for path in run for shadow in probe.holds_at(path, shadows)]
     if any(shadow.chars >= _LONG_TEXT for shadow in held):
         return True
-    strange = False
-    for path, block in run.items():
-        for value in block.seals():
-            if value.state is State.PRESENT and value.canon not in names.placeholders:
-                if _changed(turn, value, path, names, probe):
-                    return True
-                strange = True
-    if strange:
-        return False
     own = {block.payload for block in turn.blocks} - {b""}
     visible = [block for block in run.values() if block.payload or block.anchors]
-    calls = [block for block in turn.blocks if block.kind is Kind.CALL]
-    if calls and any(all(call.unlike(block) for call in calls) for block in visible):
-        return False
+    for block in visible:
+        same = [came for came in turn.blocks if came.kind is block.kind]
+        if same and all(came.unlike(block) for came in same):
+            return False
     told = in_place or not visible or any(block.kind is Kind.CALL for block in visible)
     return told and (bool(held) or all(block.payload in own for block in visible))
 
@@ -136,14 +133,18 @@ def _texts(turn: Turn) -> tuple[Shadow, ...]:
     return (*own, *(shadow for block in turn.blocks for shadow in block.shadows))
 
 
-def _changed(turn: Turn, sent: Value, path: str, names: Names, probe: Search) -> bool:
-    """Whether a seal in the request is one of the turn's own, changed."""
+def _seal(turn: Turn, sent: Value, path: str, names: Names, probe: Search) -> bool | None:
+    """Whether a seal in the request is one of the turn's own, changed; None where it is no seal."""
+    if sent.state is not State.PRESENT or sent.canon in names.placeholders:
+        return None
+    binary = sent.artifact in names.binary
+    issued = sent.size >= _LEAST_SEAL
     for block in turn.blocks:
         came = same_artifact(block, sent.artifact)
         if came is None or came.state is State.ABSENT:
             continue
-        binary = sent.artifact in names.binary
         sample = probe.sample(path, sent.artifact, came.size, binary=binary)
-        if diagnose(came, sample).cause not in (Cause.REPLACED, Cause.EMPTIED):
+        if akin(came, sample):
             return True
-    return False
+        issued = issued and sample is not None and not sample.foreign_alphabet
+    return False if issued else None

@@ -17,9 +17,9 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from otel_sealed.ledger.owners import owners
-from otel_sealed.ledger.poll import Poll, best_tip, keep_order, poll_message
+from otel_sealed.ledger.poll import Poll, best_tip, polled
 from otel_sealed.ledger.protocol import Found
-from otel_sealed.model import Kind, Lineage, Message, Role, Speaker, Turn
+from otel_sealed.model import Kind, Lineage, Message, Role, SlotAt, Speaker, Turn
 
 _MAX_LINE = 4096
 
@@ -41,20 +41,16 @@ def locate(
     `without`: turns that are not looked at. `absent`: how many turns in a row that are not in the
     request have rows all the same.
     """
-    poll = Poll(ledger, conversation, without)
     expect(ledger, messages, chains)
-    for at, message in enumerate(messages):
-        poll_message(poll, at, message, chains[at])
-    keep_order(poll)
+    poll = polled(ledger, messages, chains, conversation, without, continues=continues)
     if not (poll.votes or reference or conversation):
         return Lineage(hits=poll.hits, misses=poll.misses)
     least = min(poll.votes, default=sys.maxsize)
     held = _line(ledger, max(poll.look(reference), default=-1), least, absent) if reference else ()
-    tip = voted = best_tip(poll)
+    tip = best_tip(poll)
     if tip < 0 and held:
         tip = held[-1].number
-    spoken = continues or any(m.speaker is Speaker.MODEL for m in messages)
-    if tip < 0 and conversation and spoken and not reference:
+    if tip < 0 and continues and not reference:
         tip = ledger.last(conversation)
     while tip in without:
         last = ledger.get(tip)
@@ -68,24 +64,32 @@ def locate(
             line[number] = turn
     turns = tuple(line[n] for n in sorted(line))
     owner = owners(messages, poll, turns)
-    placed: set[int] = set()
-    guessed: set[int] = set()
-    if not (continues or reference):
-        newest = max((n for n in poll.solid if n in line), default=-1)
-        placed = {n for n in (voted, *owner.values()) if n > newest} - set(without)
-        guessed = {*owner.values()} - poll.solid - placed
+    placed, guessed = (set(), set()) if continues or reference else _weak(poll, line, tip, owner)
     return Lineage(
         turns=turns,
         owner=owner,
         held=frozenset(turn.number for turn in held),
         tip=tip,
         inferred=frozenset(line.keys() - poll.strong),
-        placed=frozenset(placed),
+        placed=frozenset(placed - set(without)),
         guessed=frozenset(guessed),
         past=_past(turns, {*owner.values(), *poll.votes}, absent),
         hits=poll.hits,
         misses=poll.misses,
     )
+
+
+def _weak(
+    poll: Poll, line: Mapping[int, Turn], tip: int, owner: Mapping[SlotAt, int]
+) -> tuple[set[int], set[int]]:
+    """The turns that little but their place speaks for: at the end of the line, and before it."""
+    newest = max((n for n in poll.solid if n in line), default=-1)
+    placed = {n for n in (best_tip(poll), *owner.values()) if n > newest}
+    end = line.get(tip)
+    while end is not None and end.number not in poll.solid:
+        placed.add(end.number)
+        end = line.get(end.parent)
+    return placed, {*owner.values()} - poll.solid - placed
 
 
 def expect(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from otel_sealed.ledger.poll import Poll
+from otel_sealed.ledger.poll import Poll, runs_of
 from otel_sealed.model import Message, SlotAt, Speaker, Turn
 
 
@@ -53,11 +53,11 @@ class _Apart:
     """Which turns surely stand in other runs of the model than a message is in.
 
     A call made twice, or an "OK." said twice, is not that of a turn whose id stands elsewhere, or
-    whose seal stands elsewhere amid more of it: before a restart it may be of a turn unseen.
+    whose seal stands elsewhere on or amid more of it: before a restart it may be of a turn unseen.
     """
 
     def __init__(self, messages: tuple[Message, ...], poll: Poll) -> None:
-        runs = _runs(messages) if poll.sure else []
+        runs = runs_of(messages) if poll.sure else []
         self._run_of = {at: number for number, run in enumerate(runs) for at, _ in run}
         self._homes: dict[int, set[int]] = {}
         held: dict[int, dict[int, int]] = {}
@@ -65,7 +65,8 @@ class _Apart:
             for n in numbers:
                 counts = held.setdefault(n, {})
                 counts[self._run_of[at]] = counts.get(self._run_of[at], 0) + 1
-                if (at, index) in poll.sure and messages[at].blocks[index].anchors:
+                block = messages[at].blocks[index]
+                if (at, index) in poll.sure and (block.anchors or n in poll.look(block.payload)):
                     self._homes.setdefault(n, set()).add(self._run_of[at])
         for slot in poll.sure:
             run = self._run_of[slot[0]]
@@ -125,7 +126,7 @@ def _by_order(
     messages: tuple[Message, ...], owner: dict[SlotAt, int], turns: tuple[Turn, ...]
 ) -> None:
     """Runs of the model that nothing was found for, given to the turns missing at that place."""
-    runs = _runs(messages)
+    runs = runs_of(messages)
     owned = [next((owner[s] for s in run if s in owner), -1) for run in runs]
     found = set(owner.values())
     for index, run in enumerate(runs):
@@ -154,17 +155,3 @@ def _by_order(
 def _gap(owned: list[int], index: int) -> int:
     """How many runs from `index` on belong to nobody, before the next that does."""
     return next(count for count, number in enumerate(owned[index:]) if number >= 0)
-
-
-def _runs(messages: tuple[Message, ...]) -> list[list[SlotAt]]:
-    runs: list[list[SlotAt]] = []
-    open_run = False
-    for at, message in enumerate(messages):
-        if message.speaker is Speaker.MODEL:
-            if not open_run:
-                runs.append([])
-            runs[-1].extend((at, index) for index in range(len(message.blocks)))
-            open_run = True
-        else:
-            open_run = False
-    return [run for run in runs if run]

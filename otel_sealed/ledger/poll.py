@@ -8,7 +8,7 @@ continued.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import Block, Kind, Message, Role, SlotAt, Speaker, State
@@ -27,11 +27,21 @@ class Poll:
 
     `votes` by turn, `strong` the turns something sure speaks for; `by_slot` the turns each block of
     the model may be of, `sure` the places with sure ones, `by_message` those of a whole message;
-    `solid` the turns that more than a place or a few words speak for. `without`: turns left out.
+    `solid` the turns that more than a place or a few words speak for; `said` those that a long text
+    of a message does, `strange` the messages with a seal that no turn has. `without`: left out.
     """
 
-    def __init__(self, ledger: Found, conversation: bytes, without: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        ledger: Found,
+        conversation: bytes,
+        without: Collection[int] = (),
+        *,
+        continues: bool = False,
+    ) -> None:
+        """`continues`: the request continues `conversation` for sure."""
         self.ledger = ledger
+        self.continues = continues
         self.without = without
         self.conversation = conversation
         self.votes: dict[int, int] = {}
@@ -39,6 +49,8 @@ class Poll:
         self.by_slot: dict[SlotAt, tuple[int, ...]] = {}
         self.sure: set[SlotAt] = set()
         self.solid: set[int] = set()
+        self.said: dict[int, set[int]] = {}
+        self.strange: set[int] = set()
         self.by_message: dict[int, set[int]] = {}
         self.hits = 0
         self.misses = 0
@@ -77,6 +89,33 @@ class Poll:
         return turn is not None and turn.conversation == self.conversation
 
 
+def polled(
+    ledger: Found,
+    messages: Sequence[Message],
+    chains: Sequence[bytes],
+    conversation: bytes,
+    without: Collection[int],
+    *,
+    continues: bool,
+) -> Poll:
+    """The votes of all messages. `chains[i]` is the rolling digest of those before `i`."""
+    poll = Poll(ledger, conversation, without, continues=continues)
+    for at, message in enumerate(messages):
+        poll_message(poll, at, message, chains[at])
+    keep_order(poll)
+    hear(poll, messages)
+    return poll
+
+
+def hear(poll: Poll, messages: Sequence[Message]) -> None:
+    """Believe long texts, but not beside a seal nobody saw coming: many an answer says the same."""
+    for run in runs_of(messages) if poll.said else ():
+        places = {at for at, _ in run}
+        if places.isdisjoint(poll.strange):
+            for at in places:
+                poll.solid.update(poll.said.get(at, ()))
+
+
 def poll_message(poll: Poll, at: int, message: Message, chain: bytes) -> None:
     """One message's votes: text it shares with others does not outvote its strong keys."""
     model = message.speaker is Speaker.MODEL
@@ -89,6 +128,7 @@ def poll_message(poll: Poll, at: int, message: Message, chain: bytes) -> None:
             poll.hits += 1
         elif block.sealed:
             poll.misses += 1
+            poll.strange.add(at)
     if not model:
         return
     stranger = not any(strong) and _identified(message)
@@ -96,8 +136,7 @@ def poll_message(poll: Poll, at: int, message: Message, chain: bytes) -> None:
     poll.vote(before, _CHAIN)
     joined = _told_apart(poll.look(message.joined), sure, before)
     poll.vote(joined, _LONG if message.joined_chars >= _LONG_TEXT else _WEAK)
-    if message.joined_chars >= _LONG_TEXT:
-        poll.solid.update(joined)
+    said = poll.said[at] = set(joined if message.joined_chars >= _LONG_TEXT else ())
     poll.by_message[at] = {*joined, *before}
     for index, block in enumerate(message.blocks):
         long = block.payload_chars >= _LONG_TEXT
@@ -106,7 +145,7 @@ def poll_message(poll: Poll, at: int, message: Message, chain: bytes) -> None:
         apart = _told_apart(weak, sure, {*before, *joined})
         poll.vote(apart, _LONG if long else _WEAK)
         if long:
-            poll.solid.update(apart)
+            said.update(apart)
         poll.by_slot[(at, index)] = strong[index] or _within(weak, sure) or weak
         if strong[index]:
             poll.sure.add((at, index))
@@ -198,7 +237,7 @@ def best_tip(poll: Poll) -> int:
         return -1
     best = max(scores.values())
     tips = [n for n, score in scores.items() if score == best]
-    if poll.conversation:
+    if poll.continues or (poll.conversation and len(tips) == 1):
         return tips[-1]
     if best < _ENOUGH and not (len(tips) == 1 and best >= _LONG):
         return -1
@@ -219,3 +258,18 @@ def nearest(poll: Poll, number: int, scores: Mapping[int, int], least: int) -> i
     while turn is not None and turn.parent not in scores:
         turn = poll.ledger.get(turn.parent) if turn.parent > least else None
     return -1 if turn is None else turn.parent
+
+
+def runs_of(messages: Sequence[Message]) -> list[list[SlotAt]]:
+    """The places of the model's blocks, those that nobody else spoke between together."""
+    runs: list[list[SlotAt]] = []
+    open_run = False
+    for at, message in enumerate(messages):
+        if message.speaker is Speaker.MODEL:
+            if not open_run:
+                runs.append([])
+            runs[-1].extend((at, index) for index in range(len(message.blocks)))
+            open_run = True
+        else:
+            open_run = False
+    return [run for run in runs if run]

@@ -97,14 +97,12 @@ class Block:
         return any(v.role is Role.SEAL and v.state is State.PRESENT for v in self.values)
 
     def unlike(self, sent: Block) -> bool:
-        """Whether `sent` is a call with other ids than those of this one.
+        """Whether `sent` has other ids than this one.
 
-        An id may have lost the seal that was in it: that of a sealed call says nothing (G20).
+        An id may have lost the seal that was in it: that of a sealed block says nothing (G20).
         """
-        call = self.kind is Kind.CALL and sent.kind is Kind.CALL and not self.sealed
-        return (
-            call and bool(self.anchors and sent.anchors) and not {*self.anchors} & {*sent.anchors}
-        )
+        named = bool(self.anchors and sent.anchors) and not self.sealed
+        return named and not {*self.anchors} & {*sent.anchors}
 
 
 @quick

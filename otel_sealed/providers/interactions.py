@@ -96,6 +96,14 @@ RULES: tuple[Rule, ...] = (
         disputed=True,
     ),
     rule(
+        "X7",
+        "whole turns left out of the history take their seals with them",
+        {Fate.DROPPED},
+        Verdict.ALLOWED,
+        when={Trait.WHOLE_TURN, Trait.FRONT},
+        source="design §1: absent with the turn that held it",
+    ),
+    rule(
         "G17",
         "with store off every step is sent again as it came",
         {*Fate} - {Fate.INTACT, Fate.UNKNOWN, Fate.SERVER_HELD, Fate.SUPERSEDED, Fate.FOREIGN},

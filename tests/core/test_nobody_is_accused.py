@@ -39,6 +39,24 @@ from tests.core.conversations import history as turns_of
 
 Make = Callable[[], Body]
 _OK: Body = {"type": "text", "text": "OK"}
+_HELLO = "Hello! How can I help you today?"
+
+
+def hello(**more: Any) -> Body:
+    """What many a conversation begins with."""
+    return {"type": "text", "text": _HELLO, **more}
+
+
+def greeted(*, signed: bool) -> Body:
+    """The same of Gemini, its seal on the text."""
+    return {"text": _HELLO} | ({"thoughtSignature": MINT.seal()} if signed else {})
+
+
+def spoken(text: str) -> Body:
+    """The same item of OpenAI, with an id of its own."""
+    return said(content=[{"type": "output_text", "text": text}])
+
+
 ANSWERS: dict[str, list[Make]] = {
     "anthropic": [
         lambda: message(thinking(), use(), stop="tool_use"),
@@ -47,6 +65,8 @@ ANSWERS: dict[str, list[Make]] = {
         lambda: message(redacted(), thinking(""), use(), stop="tool_use"),
         lambda: message(thinking(), text()),
         lambda: message(thinking(""), dict(_OK)),
+        lambda: message(thinking(""), hello()),
+        lambda: message(thinking(), hello()),
         lambda: message(dict(_OK)),
         lambda: message(text(), use(), stop="tool_use"),
     ],
@@ -56,12 +76,16 @@ ANSWERS: dict[str, list[Make]] = {
         lambda: response(reasoning(), said(), call()),
         lambda: response(reasoning(), said()),
         lambda: response(said()),
+        lambda: response(reasoning(), spoken(_HELLO)),
+        lambda: response(reasoning(), spoken("OK")),
+        lambda: response(spoken("OK")),
         lambda: response(call()),
     ],
     "gemini": [
         lambda: candidate(part("call"), part("call", signed=False)),
         lambda: candidate(part("text", signed=False), part("empty")),
         lambda: candidate(part("text", signed=False)),
+        lambda: candidate(greeted(signed=True)),
     ],
     "chat": [lambda: called(count=2), texted, in_id],
     "openrouter": [reasoned],

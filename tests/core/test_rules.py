@@ -338,6 +338,23 @@ def interactions(previous: str | None) -> list[Report]:
     return [tracker.observe(Exchange(Api.INTERACTIONS, request=body))]
 
 
+def trimmed_steps(first: int) -> list[Report]:
+    """Two questions, their thoughts and answers, and a third, sent from step `first` on."""
+    tracker = Tracker(KEY)
+    ask: Body = {"model": "gemini-3-pro-preview", "store": False}
+    told: list[Body] = []
+    for number in range(2):
+        told.append({"type": "user_input", "content": [{"type": "text", "text": f"Q{number}?"}]})
+        thought = {"type": "thought", "signature": MINT.seal(), "summary": []}
+        output = {"type": "model_output", "content": [{"type": "text", "text": MINT.text("A")}]}
+        answer = {"id": f"i_{number}", "model": ask["model"], "steps": [thought, output]}
+        body = ask | {"input": list(told)}
+        tracker.observe(Exchange(Api.INTERACTIONS, request=body, response=answer, status=200))
+        told += [thought, output]
+    told.append({"type": "user_input", "content": [{"type": "text", "text": "And?"}]})
+    return [tracker.observe(Exchange(Api.INTERACTIONS, request=ask | {"input": told[first:]}))]
+
+
 def half(*, closed: bool) -> Case:
     """A stream that was cut right behind a signature, or behind the end of its block."""
     block = thinking()
@@ -849,6 +866,7 @@ def tables() -> Iterator[tuple[str, Rule]]:
 
 CASES["interactions"] = {
     "G17": (lambda: interactions(previous="i_1"), lambda: interactions(previous=None)),
+    "X7": (lambda: trimmed_steps(4), lambda: trimmed_steps(0)),
 }
 
 CASES["chat"] = CHAT_CASES
@@ -895,7 +913,7 @@ def test_every_row_has_a_source_and_a_date() -> None:
 def test_ids_are_well_formed() -> None:
     """Ids are a letter of the table, or X, and a number."""
     letters = {"otel_sealed": "X", "anthropic": "AX", "openai": "OX", "gemini": "GX"}
-    letters |= {"interactions": "G", "chat": "GRX"}
+    letters |= {"interactions": "GX", "chat": "GRX"}
     bad = [
         rule.id for name, rule in tables() if not re.fullmatch(rf"[{letters[name]}]\d+", rule.id)
     ]
