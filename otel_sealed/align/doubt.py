@@ -66,7 +66,7 @@ def strange(
     names: Names,
     probe: Search,
 ) -> frozenset[SlotAt]:
-    """The places of the turns of `lineage.guessed` where nothing of them stands.
+    """The places of `lineage.guessed` where nothing of their turn stands.
 
     Each run of the model is asked for itself: the same word may have been said in several.
     """
@@ -77,9 +77,8 @@ def strange(
     for at, message in enumerate(messages):
         run += message.speaker is not Speaker.MODEL
         for index in range(len(message.blocks)):
-            number = lineage.owner.get((at, index), -1)
-            if number in lineage.guessed:
-                places.setdefault((number, run), []).append((at, index))
+            if (at, index) in lineage.guessed:
+                places.setdefault((lineage.owner[at, index], run), []).append((at, index))
     turns = {turn.number: turn for turn in lineage.turns}
     return frozenset(
         slot

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from otel_sealed.ledger.owners import owners
-from otel_sealed.ledger.poll import Poll, best_tip, polled
+from otel_sealed.ledger.poll import Poll, best_tip, polled, runs_of
 from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import Kind, Lineage, Message, Role, SlotAt, Speaker, Turn
 
@@ -64,7 +64,9 @@ def locate(
             line[number] = turn
     turns = tuple(line[n] for n in sorted(line))
     owner = owners(messages, poll, turns)
-    placed, guessed = (set(), set()) if continues or reference else _weak(poll, line, tip, owner)
+    told = continues or reference
+    placed = set() if told else _placed(poll, line, tip, owner)
+    guessed = set() if told else _guessed(poll, messages, owner, placed)
     return Lineage(
         turns=turns,
         owner=owner,
@@ -79,17 +81,34 @@ def locate(
     )
 
 
-def _weak(
+def _placed(
     poll: Poll, line: Mapping[int, Turn], tip: int, owner: Mapping[SlotAt, int]
-) -> tuple[set[int], set[int]]:
-    """The turns that little but their place speaks for: at the end of the line, and before it."""
+) -> set[int]:
+    """The turns at the end of the line that little but their place speaks for."""
     newest = max((n for n in poll.solid if n in line), default=-1)
     placed = {n for n in (best_tip(poll), *owner.values()) if n > newest}
     end = line.get(tip)
     while end is not None and end.number not in poll.solid:
         placed.add(end.number)
         end = line.get(end.parent)
-    return placed, {*owner.values()} - poll.solid - placed
+    return placed
+
+
+def _guessed(
+    poll: Poll, messages: Sequence[Message], owner: Mapping[SlotAt, int], placed: Collection[int]
+) -> set[SlotAt]:
+    """The places of other turns that little speaks for, or beside a seal nobody saw coming."""
+    found: set[SlotAt] = set()
+    for run in runs_of(messages):
+        strange = any(at in poll.strange for at, _ in run)
+        sure = {n for slot in run if slot in poll.sure for n in poll.by_slot[slot]}
+        for slot in run:
+            number = owner.get(slot)
+            if number is None or number in placed or number in sure:
+                continue
+            if strange or number not in poll.solid:
+                found.add(slot)
+    return found
 
 
 def expect(

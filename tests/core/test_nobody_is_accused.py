@@ -67,6 +67,7 @@ ANSWERS: dict[str, list[Make]] = {
         lambda: message(thinking(""), dict(_OK)),
         lambda: message(thinking(""), hello()),
         lambda: message(thinking(), hello()),
+        lambda: message(hello()),
         lambda: message(dict(_OK)),
         lambda: message(text(), use(), stop="tool_use"),
     ],
