@@ -11,7 +11,7 @@ import pytest
 
 from otel_sealed.diagnose import Change, diagnose
 from otel_sealed.digest import Digest, canonical, utf8
-from otel_sealed.model import Cause, Finding, Role, State, Value
+from otel_sealed.model import Cause, Fate, Finding, Role, State, Value
 from tests.core.builders import (
     MINT,
     blocks,
@@ -158,19 +158,18 @@ def test_a_constant_of_other_conversations() -> None:
     assert row.cause is Cause.REPLACED
 
 
-def test_a_gemini_value_is_compared_by_its_bytes() -> None:
-    """A cut in the text is a cut in the bytes."""
-    report = replay(
-        "gemini",
-        candidate(part()),
-        edit(
-            lambda b: parts_of(b)[0].update(
-                thoughtSignature=parts_of(b)[0]["thoughtSignature"][:64]
-            )
-        ),
-    )
-    row = report.findings[0]
-    assert (row.cause, row.detail) == (Cause.CUT_END, f"after 48 of {row.size_in}")
+@pytest.mark.parametrize("kind", ["call", "text"])
+@pytest.mark.parametrize(("length", "left"), [(128, 96), (129, 96), (130, 97), (131, 98)], ids=str)
+def test_a_gemini_value_is_compared_by_its_bytes(kind: str, length: int, left: int) -> None:
+    """A cut in the text is a cut in the bytes, wherever it strikes."""
+
+    def cut(body: Body) -> None:
+        held = parts_of(body)[0]
+        held["thoughtSignature"] = held["thoughtSignature"][:length]
+
+    row = replay("gemini", candidate(part(kind)), edit(cut)).findings[0]
+    assert (row.fate, row.cause) == (Fate.MODIFIED, Cause.CUT_END)
+    assert row.detail == f"after {left} of {row.size_in}"
 
 
 def test_nothing_to_look_at_is_emptied() -> None:

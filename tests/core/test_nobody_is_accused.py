@@ -7,6 +7,7 @@ host loses or changes anything sealed.
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import random
@@ -170,3 +171,22 @@ def test_processes_that_see_a_part_each_accuse_nobody(
         if chance.random() < 0.1:
             talks.append((copy.deepcopy(body), name))
         turns_of(body).extend(step(dialect, answer, f"Go on {chance.random()}."))
+
+
+def headed(size: int) -> Body:
+    """Thinking whose seal begins as all of its vendor and length do."""
+    seal = base64.b64encode(bytes.fromhex("12aa010a4808011001180222400001020304"))
+    rest = MINT.seal(size, size + 1)
+    return thinking("", signature=seal.decode() + rest[len(seal) :])
+
+
+@pytest.mark.parametrize("others", [300, 299, 180])
+def test_seals_that_only_begin_alike_are_those_of_two_answers(others: int) -> None:
+    """Equal texts in equal places, of which one was seen and the other is sent."""
+    tracker = Tracker(KEY)
+    seen, sent = message(headed(300), hello()), message(headed(others), hello())
+    tracker.observe(exchange("anthropic", asked("anthropic"), seen))
+    body = asked("anthropic")
+    turns_of(body).extend(step("anthropic", sent, "Go on."))
+    report = tracker.observe(exchange("anthropic", body, None, status=None))
+    assert ["unknown"] == [f.fate.value for f in report.findings]
