@@ -47,15 +47,7 @@ def locate(
         return Lineage(hits=poll.hits, misses=poll.misses)
     least = min(poll.votes, default=sys.maxsize)
     held = _line(ledger, max(poll.look(reference), default=-1), least, absent) if reference else ()
-    tip = best_tip(poll)
-    if tip < 0 and held:
-        tip = held[-1].number
-    if tip < 0 and continues and not reference:
-        tip = ledger.last(conversation)
-    while tip in without:
-        last = ledger.get(tip)
-        tip = -1 if last is None else last.parent
-    tip = _behind(ledger, tip)
+    tip = _tip(poll, held, follows=continues and not reference)
     own = () if held and held[-1].number == tip else _line(ledger, tip, least, absent)
     line = {turn.number: turn for turn in (*held, *own)}
     for number in sorted(poll.strong - line.keys()):
@@ -79,6 +71,22 @@ def locate(
         hits=poll.hits,
         misses=poll.misses,
     )
+
+
+def _tip(poll: Poll, held: Sequence[Turn], *, follows: bool) -> int:
+    """The newest turn the request continues, or -1: voted for, held by the server, or the last.
+
+    `follows`: where nothing is found, it follows the last turn of its conversation.
+    """
+    tip = best_tip(poll)
+    if tip < 0 and held:
+        tip = held[-1].number
+    if tip < 0 and follows:
+        tip = poll.ledger.last(poll.conversation)
+    while tip in poll.without:
+        turn = poll.ledger.get(tip)
+        tip = -1 if turn is None else turn.parent
+    return _behind(poll.ledger, tip)
 
 
 def _placed(
