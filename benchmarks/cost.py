@@ -11,7 +11,8 @@ within the spread of the null run.
 Cases: `small` are first calls of about 4 KB. `stream` are streams of 260 events, a chunk each.
 `warm` are the last calls of a conversation that grew, a turn a call, to 100 turns and 1 MB;
 `first` is a call of that size by a process that never saw the conversation. `lossy` is `warm` with
-a host that loses every seal, and `restarted` the calls that come after such a first one.
+a host that loses every seal, `window` with one that sends the last 20 turns only, and `restarted`
+the calls that come after such a first one.
 
 Arms: `ours` opens a span of its own. `enriching` writes on the active span of another tracer; its
 base is that span alone, so that the price of the span is not counted as ours. The arms of a case
@@ -45,6 +46,7 @@ import otel_sealed
 
 TURNS = 100
 LAST = 12
+WINDOW = 20
 COUNTS = {"small": 60, "stream": 12}
 
 
@@ -135,16 +137,21 @@ def first_calls(sdk: Sdk, arm: Arm, *, stream: bool = False) -> Iterator[float]:
         yield timed(sdk, arm, client, history, stream=stream)
 
 
-def warm(sdk: Sdk, arm: Arm, *, lossy: bool = False) -> Iterator[float]:
-    """The last calls of a conversation that grew from nothing, its host faithful or lossy."""
+def warm(sdk: Sdk, arm: Arm, *, lossy: bool = False, window: int = TURNS) -> Iterator[float]:
+    """The last calls of a conversation that grew from nothing, its host faithful or lossy.
+
+    Of the turns the host sends the last `window`.
+    """
     wire = Wire()
     client = sdk.client(wire)
-    history = sdk.opening(f"Question {RANDOM.random()}")
+    opening = sdk.opening(f"Question {RANDOM.random()}")
+    steps: list[list[Any]] = []
     for number in range(TURNS):
         turn = sdk.turn(number)
         sdk.whole(wire, number, turn)
+        history = opening + [item for step in steps[-window:] for item in step]
         spent = timed(sdk, arm, client, history)
-        history += sdk.step(number, turn, lossy=lossy)
+        steps.append(sdk.step(number, turn, lossy=lossy))
         if number >= TURNS - LAST:
             yield spent
 
@@ -181,6 +188,7 @@ CASES: dict[str, Callable[[Sdk, Arm], Iterator[float]]] = {
     "stream": lambda sdk, arm: first_calls(sdk, arm, stream=True),
     "warm": warm,
     "lossy": lambda sdk, arm: warm(sdk, arm, lossy=True),
+    "window": lambda sdk, arm: warm(sdk, arm, window=WINDOW),
     "restarted": restarted,
     "first": first_sight,
 }
@@ -196,7 +204,7 @@ def block(sdk: Sdk, arm: Arm, case: str) -> float:
         start = time.process_time()
         drain()
         drained = (time.process_time() - start) / (
-            TURNS if case in ("warm", "lossy") else len(spent)
+            TURNS if case in ("warm", "lossy", "window") else len(spent)
         )
     return (statistics.median(spent) + drained) * 1e6
 

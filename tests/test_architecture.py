@@ -99,8 +99,8 @@ ROOMS = {
     "tracker": Room(
         floor=3,
         siblings=names(
-            "judge overlay tracker.disputes tracker.effects tracker.lasting tracker.position"
-            " tracker.settled"
+            "judge overlay tracker.disputes tracker.effects tracker.lasting tracker.memo"
+            " tracker.position tracker.settled"
         ),
     ),
     # the rows a stand keeps
@@ -109,6 +109,7 @@ ROOMS = {
     # the state of a tracker beside its ledger, each with a lock of its own
     "tracker.disputes": Room(floor=3, impure=names("threading")),
     "tracker.effects": Room(floor=3, impure=names("threading")),
+    "tracker.memo": Room(floor=3, impure=names("threading")),
     "tracker.settled": Room(floor=3, siblings=names("tracker.lasting"), impure=names("threading")),
     # 4 emission
     "telemetry": Room(

@@ -13,6 +13,7 @@ from otel_sealed.model import Role
 from otel_sealed.providers.families import Families
 from otel_sealed.tracker.disputes import Disputes
 from otel_sealed.tracker.effects import Effects
+from otel_sealed.tracker.memo import Memo
 from otel_sealed.tracker.settled import Settled
 from otel_sealed.wire import Reader
 
@@ -45,6 +46,7 @@ class Tools:
         """`dummies`: the documented dummies of every dialect; hosts put them on any wire (A18)."""
         self.dialect = dialect
         self.reader = Reader(dialect, digest)
+        self.memo = Memo()
         carriers = dialect.carriers.values()
         self.envelopes = {c.type: c.envelope for c in carriers if c.envelope}
         self.orphans = {c.type: c.orphan for c in carriers if c.orphan}

@@ -149,6 +149,7 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
         chains,
         conversation=asked.hint,
         continues=asked.exchange.continues,
+        absent=core.absent,
     )
     told = told_before(messages, stand.told, core.digest)
     if not continues(lineage, told, stand.tip):

@@ -33,7 +33,7 @@ from otel_sealed.tracker.recording import MODEL, Came, clean, record
 from otel_sealed.tracker.settled import Resumed, Stand, before_tip, rolled
 from otel_sealed.tracker.standing import stands
 from otel_sealed.wire import Sent, as_json, as_payloads
-from otel_sealed.wire.checkpoint import History, history
+from otel_sealed.wire.checkpoint import History, Rest, history
 from otel_sealed.wire.drift import drift
 from otel_sealed.wire.parse import Unread
 from otel_sealed.wire.receipts import receipts
@@ -144,10 +144,9 @@ class Observation:
         stand, rest = settled.stands[-1], settled.rest
         if stand.lasted and self._answer.removals:
             return None  # a removal may be of one of those rows, by what stands there
-        head = stand.head if stand.around == rest.around else None
-        sent = self._tools.reader.parsed(
-            self._exchange, rest.body, offset=stand.messages, head=head
-        )
+        if stand.tip < 0:
+            return None  # no answer is settled: there is nothing to begin behind
+        sent = self._read(rest, offset=stand.messages, like=stand)
         judged = resumed(self._asked(sent), settled.stands)
         if judged is not None:
             self._settle(sent, judged, settled)
@@ -155,16 +154,28 @@ class Observation:
 
     def _as_a_whole(self, settled: Resumed | None) -> Judged:
         """Read it all; where the first reading was of all of it already, that one serves."""
-        if settled is not None and settled.stands and self._history is not None:
+        like = settled.stands[0] if settled is not None and settled.stands else None
+        if settled is not None and like is not None and self._history is not None:
             settled = Resumed((), self._history.rest(0), settled.line)
         if settled is not None:
-            sent = self._tools.reader.parsed(self._exchange, settled.rest.body)
+            sent = self._read(settled.rest, like=like)
         else:
             sent = self._tools.reader.request(self._exchange)
         judged = whole(self._asked(sent))
         if settled is not None:
             self._settle(sent, judged, settled)
         return judged
+
+    def _read(self, rest: Rest, *, offset: int = 0, like: Stand | None = None) -> Sent:
+        """The messages of `rest`; with the same bytes around it as `like`, its head is that one."""
+        return self._tools.reader.parsed(
+            self._exchange,
+            rest.body,
+            offset=offset,
+            head=like.head if like is not None and like.around == rest.around else None,
+            segments=rest.segments,
+            memo=self._tools.memo,
+        )
 
     def _asked(self, sent: Sent) -> Asked:
         self._sent = sent

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from otel_sealed import digest as d
 from otel_sealed.contract import Carrier, Dialect, Exchange, Field, RawAnswer, RawMessage
@@ -22,6 +22,7 @@ from otel_sealed.model import (
 )
 from otel_sealed.model.quick import evolve, quick
 from otel_sealed.vocab import word
+from otel_sealed.wire.checkpoint import Segment
 from otel_sealed.wire.handed import NOTHING_SEEN, Handed
 from otel_sealed.wire.parse import Unread, as_json, as_text
 
@@ -46,6 +47,23 @@ class Sent:
     raw: tuple[RawMessage, ...] = field(default=(), repr=False)
 
 
+class MessageKey(NamedTuple):
+    """A message's bytes, and who speaks in it: the last message of a request may be another's."""
+
+    segment: Segment
+    speaker: Speaker
+
+
+class Remembered(Protocol):
+    """Messages that were read before."""
+
+    def get(self, key: MessageKey) -> Message | None:
+        """The message as it was read, under the index it had then."""
+
+    def keep(self, key: MessageKey, message: Message) -> None:
+        """Remember a message."""
+
+
 class Reader:
     """Reads bodies of one dialect under one key. Stateless."""
 
@@ -64,16 +82,28 @@ class Reader:
         return self.parsed(exchange, as_json(exchange.request))
 
     def parsed(
-        self, exchange: Exchange, body: Any, *, offset: int = 0, head: Head | None = None
+        self,
+        exchange: Exchange,
+        body: Any,
+        *,
+        offset: int = 0,
+        head: Head | None = None,
+        segments: Sequence[Segment] = (),
+        memo: Remembered | None = None,
     ) -> Sent:
         """The same of a parsed body whose history begins with message number `offset`.
 
-        `head`: that of an earlier request whose head had the same bytes. Raises Unread.
+        `head`: that of an earlier request whose head had the same bytes. `segments`: what each item
+        of the history was parsed from, by which `memo` knows it. Raises Unread.
         """
         if not isinstance(body, dict):
             raise Unread("shape")
         raw = tuple(self._dialect.messages(body))
-        messages = tuple([self._message(one, one.index + offset) for one in raw])
+        if memo is not None and [one.index for one in raw] == list(range(len(segments))):
+            known = zip(raw, segments, strict=True)
+            messages = tuple([self._again(memo, one, one.index + offset, s) for one, s in known])
+        else:
+            messages = tuple([self._message(one, one.index + offset) for one in raw])
         facts = self._dialect.facts(body, exchange)
         return Sent(facts, messages, head or self._head(body), body, live_from(messages), raw)
 
@@ -100,6 +130,15 @@ class Reader:
     def name(self, text: str) -> bytes:
         """Digest of an id, empty for an empty one."""
         return self._digest.name(text) if text else b""
+
+    def _again(self, memo: Remembered, raw: RawMessage, index: int, segment: Segment) -> Message:
+        """A message that may have been read before, from the same bytes."""
+        key = MessageKey(segment, raw.speaker)
+        message = memo.get(key)
+        if message is None:
+            message = self._message(raw, index)
+            memo.keep(key, message)
+        return message if message.index == index else evolve(message, index=index)
 
     def _message(self, raw: RawMessage, index: int) -> Message:
         blocks = tuple(self._blocks(raw.parts, windows=False))
