@@ -22,7 +22,6 @@ from otel_sealed.model import (
     Message,
     Shadow,
     SlotAt,
-    Speaker,
     State,
     Turn,
     Value,
@@ -70,19 +69,10 @@ def strange(
 
     Each run of the model is asked for itself: the same word may have been said in several.
     """
-    if not lineage.guessed:
-        return frozenset()
-    run = 0
-    places: dict[tuple[int, int], list[SlotAt]] = {}
-    for at, message in enumerate(messages):
-        run += message.speaker is not Speaker.MODEL
-        for index in range(len(message.blocks)):
-            if (at, index) in lineage.guessed:
-                places.setdefault((lineage.owner[at, index], run), []).append((at, index))
-    turns = {turn.number: turn for turn in lineage.turns}
+    turns = {turn.number: turn for turn in lineage.turns} if lineage.guessed else {}
     return frozenset(
         slot
-        for (number, _), slots in places.items()
+        for number, slots in lineage.guessed
         if not _stands(turns[number], slots, messages, chains, names, probe)
         for slot in slots
     )

@@ -60,7 +60,7 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
     if turn.number not in scene.regions:
         yield from _absent(scene, turn)
         return
-    pairs = pair(turn.blocks, scene.regions.get(turn.number, []))
+    pairs = pair(turn.blocks, scene.regions[turn.number])
     at = home(scene, turn, pairs)
     whole = shape(scene, turn, pairs)
     touching = closed_up(turn, pairs)
@@ -83,7 +83,7 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
 def _absent(scene: Scene, turn: Turn) -> Iterator[Outcome]:
     """The rows of a turn nothing of which stands in the request: those of its seals."""
     for index, block in enumerate(turn.blocks):
-        for value in block.seals() if block.sealed else ():
+        for value in block.seals():
             if value.state is State.PRESENT:
                 row, _ = seal_row(scene, turn, index, value, None, None)
                 yield Outcome(_received(scene, turn, block, row), turn, index, block, None, None)

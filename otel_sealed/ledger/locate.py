@@ -14,10 +14,10 @@ turns that are not in the request the newest `absent` have rows, the others had 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from otel_sealed.ledger.owners import owners
-from otel_sealed.ledger.poll import Poll, best_tip, polled, runs_of
+from otel_sealed.ledger.poll import Poll, best_tip, polled
 from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import Kind, Lineage, Message, Role, SlotAt, Speaker, Turn
 
@@ -47,7 +47,8 @@ def locate(
         return Lineage(hits=poll.hits, misses=poll.misses)
     least = min(poll.votes, default=sys.maxsize)
     held = _line(ledger, max(poll.look(reference), default=-1), least, absent) if reference else ()
-    tip = _tip(poll, held, follows=continues and not reference)
+    voted = best_tip(poll)
+    tip = _tip(poll, voted, held, follows=continues and not reference)
     own = () if held and held[-1].number == tip else _line(ledger, tip, least, absent)
     line = {turn.number: turn for turn in (*held, *own)}
     for number in sorted(poll.strong - line.keys()):
@@ -57,8 +58,7 @@ def locate(
     turns = tuple(line[n] for n in sorted(line))
     owner = owners(messages, poll, turns)
     told = continues or reference
-    placed = set() if told else _placed(poll, line, tip, owner)
-    guessed = set() if told else _guessed(poll, messages, owner, placed)
+    placed = set() if told else _placed(poll, line, tip, {voted, *owner.values()})
     return Lineage(
         turns=turns,
         owner=owner,
@@ -66,19 +66,19 @@ def locate(
         tip=tip,
         inferred=frozenset(line.keys() - poll.strong),
         placed=frozenset(placed - set(without)),
-        guessed=frozenset(guessed),
+        guessed=() if told else tuple(_guessed(poll, owner, placed)),
         past=_past(turns, {*owner.values(), *poll.votes}, absent),
         hits=poll.hits,
         misses=poll.misses,
     )
 
 
-def _tip(poll: Poll, held: Sequence[Turn], *, follows: bool) -> int:
+def _tip(poll: Poll, voted: int, held: Sequence[Turn], *, follows: bool) -> int:
     """The newest turn the request continues, or -1: voted for, held by the server, or the last.
 
     `follows`: where nothing is found, it follows the last turn of its conversation.
     """
-    tip = best_tip(poll)
+    tip = voted
     if tip < 0 and held:
         tip = held[-1].number
     if tip < 0 and follows:
@@ -89,12 +89,10 @@ def _tip(poll: Poll, held: Sequence[Turn], *, follows: bool) -> int:
     return _behind(poll.ledger, tip)
 
 
-def _placed(
-    poll: Poll, line: Mapping[int, Turn], tip: int, owner: Mapping[SlotAt, int]
-) -> set[int]:
-    """The turns at the end of the line that little but their place speaks for."""
+def _placed(poll: Poll, line: Mapping[int, Turn], tip: int, found: Iterable[int]) -> set[int]:
+    """Those `found`, and at the end of the line, that little but their place speaks for."""
     newest = max((n for n in poll.solid if n in line), default=-1)
-    placed = {n for n in (best_tip(poll), *owner.values()) if n > newest}
+    placed = {n for n in found if n > newest}
     end = line.get(tip)
     while end is not None and end.number not in poll.solid:
         placed.add(end.number)
@@ -103,20 +101,24 @@ def _placed(
 
 
 def _guessed(
-    poll: Poll, messages: Sequence[Message], owner: Mapping[SlotAt, int], placed: Collection[int]
-) -> set[SlotAt]:
-    """The places of other turns that little speaks for, or beside a seal nobody saw coming."""
-    found: set[SlotAt] = set()
-    for run in runs_of(messages):
+    poll: Poll, owner: Mapping[SlotAt, int], placed: Collection[int]
+) -> Iterator[tuple[int, tuple[SlotAt, ...]]]:
+    """Other turns with the places, in one run, that little speaks for.
+
+    Or that stand beside a seal nobody saw coming.
+    """
+    for run in poll.runs:
         strange = any(at in poll.strange for at, _ in run)
         sure = {n for slot in run if slot in poll.sure for n in poll.by_slot[slot]}
+        places: dict[int, list[SlotAt]] = {}
         for slot in run:
             number = owner.get(slot)
             if number is None or number in placed or number in sure:
                 continue
             if strange or number not in poll.solid:
-                found.add(slot)
-    return found
+                places.setdefault(number, []).append(slot)
+        for number, slots in places.items():
+            yield number, tuple(slots)
 
 
 def expect(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from otel_sealed.ledger.poll import Poll, runs_of
+from otel_sealed.ledger.poll import Poll
 from otel_sealed.model import Message, SlotAt, Speaker, Turn
 
 
@@ -45,7 +45,7 @@ def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -
             current = _next(hinted, untold, current)
             mine = [current]
         _fill(owner, at, len(message.blocks), mine)
-    _by_order(messages, owner, turns)
+    _by_order(poll.runs, owner, turns)
     return owner
 
 
@@ -57,7 +57,7 @@ class _Apart:
     """
 
     def __init__(self, messages: tuple[Message, ...], poll: Poll) -> None:
-        runs = runs_of(messages) if poll.sure else []
+        runs = poll.runs if poll.sure else []
         self._run_of = {at: number for number, run in enumerate(runs) for at, _ in run}
         self._homes: dict[int, set[int]] = {}
         held: dict[int, dict[int, int]] = {}
@@ -123,10 +123,9 @@ def _fill(owner: dict[SlotAt, int], at: int, count: int, mine: list[int]) -> Non
 
 
 def _by_order(
-    messages: tuple[Message, ...], owner: dict[SlotAt, int], turns: tuple[Turn, ...]
+    runs: Sequence[Sequence[SlotAt]], owner: dict[SlotAt, int], turns: tuple[Turn, ...]
 ) -> None:
     """Runs of the model that nothing was found for, given to the turns missing at that place."""
-    runs = runs_of(messages)
     owned = [next((owner[s] for s in run if s in owner), -1) for run in runs]
     found = set(owner.values())
     for index, run in enumerate(runs):

@@ -28,7 +28,8 @@ class Poll:
     `votes` by turn, `strong` the turns something sure speaks for; `by_slot` the turns each block of
     the model may be of, `sure` the places with sure ones, `by_message` those of a whole message;
     `solid` the turns that more than a place or a few words speak for; `said` those that a long text
-    of a message does, `strange` the messages with a seal that no turn has. `without`: left out.
+    of a message does, `strange` the messages with a seal that no turn has; `runs` the places that
+    nobody else spoke between. `without`: left out.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Poll:
         self.said: dict[int, set[int]] = {}
         self.strange: set[int] = set()
         self.by_message: dict[int, set[int]] = {}
+        self.runs: list[list[SlotAt]] = []
         self.hits = 0
         self.misses = 0
 
@@ -100,16 +102,17 @@ def polled(
 ) -> Poll:
     """The votes of all messages. `chains[i]` is the rolling digest of those before `i`."""
     poll = Poll(ledger, conversation, without, continues=continues)
+    poll.runs = _runs(messages)
     for at, message in enumerate(messages):
         poll_message(poll, at, message, chains[at])
     keep_order(poll)
-    hear(poll, messages)
+    hear(poll)
     return poll
 
 
-def hear(poll: Poll, messages: Sequence[Message]) -> None:
+def hear(poll: Poll) -> None:
     """Believe long texts, but not beside a seal nobody saw coming: many an answer says the same."""
-    for run in runs_of(messages) if poll.said else ():
+    for run in poll.runs:
         places = {at for at, _ in run}
         if places.isdisjoint(poll.strange):
             for at in places:
@@ -260,8 +263,7 @@ def nearest(poll: Poll, number: int, scores: Mapping[int, int], least: int) -> i
     return -1 if turn is None else turn.parent
 
 
-def runs_of(messages: Sequence[Message]) -> list[list[SlotAt]]:
-    """The places of the model's blocks, those that nobody else spoke between together."""
+def _runs(messages: Sequence[Message]) -> list[list[SlotAt]]:
     runs: list[list[SlotAt]] = []
     open_run = False
     for at, message in enumerate(messages):

@@ -360,9 +360,9 @@ class Lineage:
     `owner` maps a place (message, block) to the serial number of its turn; `held` are turns the
     request refers to by a handle of the server's; `tip` is the newest turn of the line, or -1;
     `inferred` are turns found by weak evidence only, `placed` those of them that little but their
-    place speaks for, `guessed` the places of others that may be those of other answers; `past` are
-    so far behind in a run of absent turns that they have no rows; `hits`/`misses` count lookups by
-    strong keys.
+    place speaks for, `guessed` others with places, in one run of the model, that may be those of
+    another answer; `past` are so far behind in a run of absent turns that they have no rows;
+    `hits`/`misses` count lookups by strong keys.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -371,7 +371,7 @@ class Lineage:
     tip: int = -1
     inferred: frozenset[int] = frozenset()
     placed: frozenset[int] = frozenset()
-    guessed: frozenset[SlotAt] = frozenset()
+    guessed: tuple[tuple[int, tuple[SlotAt, ...]], ...] = ()
     past: frozenset[int] = frozenset()
     hits: int = 0
     misses: int = 0

@@ -178,6 +178,7 @@ class Search:
         text = self.slot(path, artifact)
         if text is None:
             return None
+        # a cut may leave one character that begins no byte
         data = (d.decode_blob(text) or d.decode_blob(text[:-1]) if binary else None) or d.utf8(text)
         return Sample(
             prints=self._digest.windows(data, length),

@@ -6,36 +6,21 @@ import copy
 
 import pytest
 
-from otel_sealed.contract import RawMessage
 from otel_sealed.model import Message, Speaker
 from otel_sealed.tracker import Tracker
 from otel_sealed.tracker.memo import Memo
 from otel_sealed.wire.checkpoint import Segment
-from otel_sealed.wire.read import MessageKey, Reader
+from otel_sealed.wire.read import MessageKey
 from tests.core.builders import asked
 from tests.core.conversations import KEY, MATRIX, step
 from tests.core.conversations import history as turns_of
 from tests.core.test_settled import ANSWERS, observed, told
 
 
-@pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The messages that were read, by index."""
-    indices: list[int] = []
-    original = Reader._message
-
-    def counting(reader: Reader, raw: RawMessage, index: int) -> Message:
-        indices.append(index)
-        return original(reader, raw, index)
-
-    monkeypatch.setattr(Reader, "_message", counting)
-    return indices
-
-
 @pytest.mark.parametrize("raw", [True, False])
 @pytest.mark.parametrize("dialect", MATRIX)
 def test_a_window_that_slides_is_read_at_its_edges_only(
-    dialect: str, read: list[int], *, raw: bool
+    dialect: str, messages_read: list[int], *, raw: bool
 ) -> None:
     quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
     body = asked(dialect)
@@ -44,9 +29,9 @@ def test_a_window_that_slides_is_read_at_its_edges_only(
         sent = copy.deepcopy(body)
         del turns_of(sent)[1:-7]
         answer = ANSWERS[dialect][0]()
-        read.clear()
+        messages_read.clear()
         report = observed(quick, dialect, sent, answer, raw=raw)
-        counts.append(len(read))
+        counts.append(len(messages_read))
         assert told(report) == told(observed(slow, dialect, sent, answer, raw=raw))
         turns_of(body).extend(step(dialect, answer, f"Go on {number}."))
     new = len(step(dialect, ANSWERS[dialect][0](), ""))

@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from otel_sealed.contract import Exchange, RawMessage
-from otel_sealed.model import Message, Report, Verdict
+from otel_sealed.contract import Exchange
+from otel_sealed.model import Report, Verdict
 from otel_sealed.testing.mutations import Mutation
 from otel_sealed.tracker import Tracker
 from otel_sealed.tracker.settled import Settled
 from otel_sealed.wire.checkpoint import GROUP, ByteHistory, Known, Segment, history
 from otel_sealed.wire.parse import Unread
-from otel_sealed.wire.read import Reader
 from tests.core.builders import (
     MINT,
     asked,
@@ -336,26 +335,18 @@ def test_a_conversation_that_is_compacted_again_and_again_is_read_from_where_it_
     ],
 )
 def test_a_host_with_a_habit_is_not_read_from_the_beginning_each_time(
-    habit: Habit, dialect: str, monkeypatch: pytest.MonkeyPatch
+    habit: Habit, dialect: str, messages_read: list[int]
 ) -> None:
     tracker = Tracker(KEY)
     body = asked(dialect)
-    messages: list[int] = []
-    original = Reader._message
-
-    def counting(reader: Reader, raw: RawMessage, index: int) -> Message:
-        messages.append(index)
-        return original(reader, raw, index)
-
-    monkeypatch.setattr(Reader, "_message", counting)
     read = []
     for number in range(12):
         sent = copy.deepcopy(body)
         habit(sent, dialect, number)
         answer = ANSWERS[dialect][0]()
-        messages.clear()
+        messages_read.clear()
         observed(tracker, dialect, sent, answer, raw=True)
-        read.append(len(messages))
+        read.append(len(messages_read))
         turns_of(body).extend(step(dialect, answer, "q"))
     assert read[7:] == [read[7]] * 5
 
