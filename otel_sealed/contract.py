@@ -85,8 +85,9 @@ class Field:
     """One sealed, signed or identifying key of a carrier.
 
     `key` may be dotted; `aliases` are other spellings of it. `binary`: compare decoded bytes, the
-    spelling being benign (Gemini, Bedrock blobs). `behind`: the value is what stands behind this
-    mark in the text of the key, as relays hide it in an id; without the mark it is absent.
+    spelling being benign (Gemini, Bedrock blobs). `hidden`: another key and a mark; where none of
+    the others has a value it is what stands behind that mark in the text of that key, as relays
+    hide it in an id.
     """
 
     key: str
@@ -94,11 +95,19 @@ class Field:
     role: Role = Role.SEAL
     binary: bool = False
     aliases: tuple[str, ...] = ()
-    behind: str = ""
+    hidden: tuple[str, str] | None = None
 
-    def told(self, text: str) -> str:
-        """The value in the text of its key; empty where there is none."""
-        return text.partition(self.behind)[2] if self.behind else text
+    def places(self) -> Iterator[tuple[str, str]]:
+        """The keys to look under, in that order, each with the mark behind which the value is."""
+        for key in (self.key, *self.aliases):
+            yield key, ""
+        if self.hidden is not None:
+            yield self.hidden
+
+    @staticmethod
+    def told(text: str, mark: str) -> str:
+        """The value in the text of a key; empty where there is none."""
+        return text.partition(mark)[2] if mark else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -590,6 +590,7 @@ SEALS: Final = frozenset(
         "bedrock.redacted_content",
         "gemini.message.thought_signature",
         "gemini.tool_call.thought_signature",
+        "litellm.message.thought_signature",
         "litellm.thinking_blocks.data",
         "litellm.thinking_blocks.signature",
         "litellm.tool_call.thought_signature",

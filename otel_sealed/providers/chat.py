@@ -2,8 +2,9 @@
 
 OpenAI itself seals nothing on this wire. Others carry their state beside the fields it has:
 OpenRouter in `reasoning_details`, Google in `extra_content` of a message or of a tool call, LiteLLM
-in `thinking_blocks` and in the ids of tool calls. Sources: contract §5 (G19, G20) and §6,
-sdk-surface §1.2 and §6, field reports 137 to 142. Checked 2026-11-30.
+in `thinking_blocks`, in the ids of tool calls and in `provider_specific_fields`. Sources: contract
+§5 (G19, G20) and §6, sdk-surface §1.2 and §6, field reports 137 to 142, litellm 1.110 (its
+vertex_ai/gemini/transformation.py). Checked 2026-11-30.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from otel_sealed.contract import (
 from otel_sealed.model import Facts, Kind, Role, Speaker, Trait, Turn, Usage
 from otel_sealed.providers.chat_rules import RULES
 from otel_sealed.providers.chat_stream import fold
-from otel_sealed.wire.parse import as_count, as_text
+from otel_sealed.wire.parse import as_count, as_text, lookup
 
 _KNOWN_MODEL = re.compile(r"(^|[./])(claude|gemini-[123]|gpt-[3456]|o[1-9](-|$)|codex|grok)")
 _GEMINI_2 = re.compile(r"(^|[./])gemini-2")
@@ -35,14 +36,21 @@ _SIGNING = "anthropic-"
 
 _DETAIL_ID = Field("id", "openrouter.reasoning_details.id", Role.ID)
 _GOOGLE = ("extra_content", "google")
+_BESIDE = "provider_specific_fields"
 _CALL_SEALS = (
     Field(
         "extra_content.google.thought_signature", "gemini.tool_call.thought_signature", binary=True
     ),
-    Field("id", "litellm.tool_call.thought_signature", binary=True, behind="__thought__"),
+    Field(
+        f"{_BESIDE}.thought_signature",
+        "litellm.tool_call.thought_signature",
+        binary=True,
+        aliases=(f"function.{_BESIDE}.thought_signature",),
+        hidden=("id", "__thought__"),
+    ),
 )
 _THE_MODELS = frozenset({"tool_calls", "reasoning_details", "thinking_blocks"})
-_OTHERS = frozenset({"type", "id", "index", "extra_content", "provider_specific_fields"})
+_OTHERS = frozenset({"type", "id", "index", "extra_content", _BESIDE})
 
 _CARRIERS = (
     Carrier(
@@ -88,6 +96,11 @@ _CARRIERS = (
         fields=(Field("thought_signature", "gemini.message.thought_signature", binary=True),),
         keys=frozenset({"thought"}),
     ),
+    Carrier(
+        "thought_signatures",
+        Kind.MARKER,
+        fields=(Field("thought_signatures.0", "litellm.message.thought_signature", binary=True),),
+    ),
     Carrier("text", Kind.TEXT, payload=("text",)),
     Carrier("refusal", Kind.TEXT, payload=("refusal",)),
     *(
@@ -130,8 +143,9 @@ def _type_of(part: Mapping[str, Any]) -> str:
         return "tool"
     if "function" in part or "custom" in part:
         return "function" if "function" in part else "custom"
-    if "thought_signature" in part:
-        return "thought_signature"
+    for name in ("thought_signature", "thought_signatures"):
+        if name in part:
+            return name
     return "function_call" if "arguments" in part else "other"
 
 
@@ -172,7 +186,33 @@ def _said(message: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     google = extra.get("google") if isinstance(extra, dict) else None
     if isinstance(google, dict) and google.get("thought_signature") is not None:
         parts.append((".".join(_GOOGLE), google))
+    beside = message.get(_BESIDE)
+    if isinstance(beside, dict) and _signs_the_text(beside, message):
+        parts.append((_BESIDE, beside))
     return tuple(parts)
+
+
+def _signs_the_text(beside: Mapping[str, Any], message: Mapping[str, Any]) -> bool:
+    """Whether the first signature that LiteLLM lists is the text's: those of calls are there, too.
+
+    It sends that one back with the text, unless a call has it.
+    """
+    listed = beside.get("thought_signatures")
+    first = listed[0] if isinstance(listed, list) and listed else None
+    if not isinstance(first, str) or not first:
+        return False
+    calls = message.get("tool_calls")
+    return not any(
+        _of_the_call(call) == first for call in (calls if isinstance(calls, list) else ())
+    )
+
+
+def _of_the_call(call: Any) -> str | None:
+    for key, mark in _CALL_SEALS[-1].places():
+        found = lookup(call, key)
+        if isinstance(found, str) and (told := Field.told(found, mark)):
+            return told
+    return None
 
 
 def _listed(message: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:

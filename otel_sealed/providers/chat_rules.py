@@ -11,7 +11,7 @@ from otel_sealed.model import Fate, Trait, Verdict
 
 F, T, V = Fate, Trait, Verdict
 
-_GOOGLE = ("gemini.tool_call.", "gemini.message.")
+_GOOGLE = ("gemini.tool_call.", "gemini.message.", "litellm.message.")
 _IN_ID = ("litellm.tool_call.",)
 _SIGNATURES = (*_GOOGLE, *_IN_ID)
 _DETAILS = ("openrouter.reasoning_details.",)
@@ -138,7 +138,7 @@ _GOOGLES: tuple[Rule, ...] = (
     ),
     rule(
         "G19",
-        "extra_content of a text, or of an earlier turn: not validated, and its loss is a loss",
+        "the signature of a text, or of an earlier turn: not validated, and its loss is a loss",
         _GONE,
         V.DEGRADES,
         artifacts=_GOOGLE,

@@ -16,6 +16,7 @@ from otel_sealed.wire.parse import as_text
 _SEALS: Final = frozenset({"signature"})
 _WHOLE: Final = frozenset({"reasoning.encrypted", "redacted_thinking"})
 _PIECES: Final = ("text", "thinking", "summary", "signature")
+_BESIDE: Final = ("extra_content", "provider_specific_fields")
 
 
 class _Choice:
@@ -43,8 +44,9 @@ class _Choice:
             self._call(piece)
         if isinstance(delta.get("function_call"), dict):
             _join(self.others.setdefault("function_call", {}), delta["function_call"], _CALLED)
-        if isinstance(delta.get("extra_content"), dict):
-            _merge(self.others.setdefault("extra_content", {}), delta["extra_content"])
+        for key in _BESIDE:
+            if isinstance(delta.get(key), dict):
+                _merge(self.others.setdefault(key, {}), delta[key])
 
     def _reason(self, key: str, piece: Mapping[str, Any]) -> None:
         items = self.lists.setdefault(key, [])
@@ -66,7 +68,7 @@ class _Choice:
         for name, value in piece.items():
             if name in ("function", "custom") and isinstance(value, dict):
                 _join(_inner(call, name), value, _CALLED)
-            elif name == "extra_content" and isinstance(value, dict):
+            elif name in _BESIDE and isinstance(value, dict):
                 _merge(_inner(call, name), value)
             elif value is not None and not (name == "id" and call.get("id")):
                 call[name] = value
@@ -148,9 +150,13 @@ def _join(into: dict[str, Any], piece: Mapping[str, Any], pieces: tuple[str, ...
 
 
 def _merge(into: dict[str, Any], new: Mapping[str, Any]) -> None:
+    """What is new in an object or a list behind what came, and the newest of anything else."""
     for name, value in new.items():
-        if isinstance(value, dict) and isinstance(into.get(name), dict):
-            into[name] = {**into[name], **value}
+        held = into.get(name)
+        if isinstance(value, dict) and isinstance(held, dict):
+            into[name] = {**held, **value}
+        elif isinstance(value, list) and isinstance(held, list):
+            into[name] = held + [one for one in value if one not in held]
         elif value is not None:
             into[name] = value
 

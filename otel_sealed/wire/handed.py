@@ -70,11 +70,11 @@ class Handed:
             return True
         if field is None or found is _UNSEEN:
             return False
-        for key in (field.key, *field.aliases):
+        for key, mark in field.places():
             now = found
             for step in key.split("."):
                 now = _step(now, step)
-            now = field.told(now) if isinstance(now, str) else now
+            now = field.told(now, mark) if isinstance(now, str) else now
             if isinstance(now, str) and now:
                 return digest.text(now) != value.digest and digest.canon(now) != value.canon
             if isinstance(now, bytes) and now:

@@ -48,6 +48,21 @@ def as_json(body: Any) -> Any:
         raise Unread("json") from None
 
 
+def lookup(part: Any, dotted: str, default: Any = None) -> Any:
+    """What stands under a dotted key or number of a list, `default` where the way is blocked."""
+    if "." not in dotted and isinstance(part, dict):
+        return part.get(dotted, default)
+    found: Any = part
+    for key in dotted.split("."):
+        if isinstance(found, dict) and key in found:
+            found = found[key]
+        elif isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        else:
+            return default
+    return found
+
+
 def as_text(value: object) -> str:
     """A text of a body, empty for anything else."""
     return value if isinstance(value, str) else ""

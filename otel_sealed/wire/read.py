@@ -24,7 +24,7 @@ from otel_sealed.model.quick import evolve, quick
 from otel_sealed.vocab import word
 from otel_sealed.wire.checkpoint import Segment
 from otel_sealed.wire.handed import NOTHING_SEEN, Handed
-from otel_sealed.wire.parse import Unread, as_json, as_text
+from otel_sealed.wire.parse import Unread, as_json, as_text, lookup
 
 _LONG_ID = 64
 _MAX_DEPTH = 8
@@ -246,6 +246,8 @@ class Reader:
             found = lookup(part, key, _MISSING)
             if found is not _MISSING:
                 break
+        if field_.hidden is not None and (found is _MISSING or not found):
+            found = _behind(lookup(part, field_.hidden[0]), field_.hidden[1]) or found
         if found is _MISSING:
             return Value(field_.artifact, field_.role, State.ABSENT)
         if found is None:
@@ -254,10 +256,6 @@ class Reader:
             return self._from_bytes(field_, found, windows=windows)
         if not isinstance(found, str):
             return Value(field_.artifact, field_.role, State.INVALID, self._digest.value(found))
-        if field_.behind:
-            found = field_.told(found)
-            if not found:
-                return Value(field_.artifact, field_.role, State.ABSENT)
         if not found:
             return Value(field_.artifact, field_.role, State.EMPTY, self._digest.text(""))
         return self._from_text(field_, found, texts, windows=windows)
@@ -352,16 +350,8 @@ def _cut(block: Block) -> Block:
     return evolve(block, values=values)
 
 
-def lookup(part: Mapping[str, Any], dotted: str, default: Any = None) -> Any:
-    """The value under a dotted key, `default` where the way is blocked."""
-    if "." not in dotted:
-        return part.get(dotted, default) if isinstance(part, dict) else default
-    found: Any = part
-    for key in dotted.split("."):
-        if not isinstance(found, dict) or key not in found:
-            return default
-        found = found[key]
-    return found
+def _behind(text: Any, mark: str) -> str:
+    return Field.told(text, mark) if isinstance(text, str) else ""
 
 
 def _children(value: Any, key: str) -> Iterator[tuple[str, Any]]:

@@ -14,7 +14,7 @@ from otel_sealed.contract import Carrier, Dialect, RawMessage
 from otel_sealed.digest import Digest, spelled, utf8
 from otel_sealed.model import Kind, Speaker, ToolReceipt
 from otel_sealed.vocab import word
-from otel_sealed.wire.read import lookup
+from otel_sealed.wire.parse import lookup
 
 _MAX_RECEIPTS = 64
 

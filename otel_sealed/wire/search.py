@@ -17,6 +17,7 @@ from typing import Any
 from otel_sealed import digest as d
 from otel_sealed.contract import Dialect
 from otel_sealed.model import Kind, Shadow
+from otel_sealed.wire.parse import lookup
 
 _MAX_HASHES = 60_000
 _HASH_UNIT = 4_096  # a long text costs as many of them as it has such pieces
@@ -156,16 +157,19 @@ class Search:
                     return True
         return False
 
+    def _at(self, path: str) -> Any:
+        return lookup(self._body, path) if path else self._body
+
     def slot(self, path: str, artifact: str) -> str | None:
         """The raw string of an artifact's slot below `path`. Never leaves the core."""
-        block = _resolve(self._body, path)
+        block = self._at(path)
         if isinstance(block, dict):
             carrier = self._dialect.carriers.get(self._dialect.type_of(block))
             for f in carrier.fields if carrier else ():
-                for key in (f.key, *f.aliases) if f.artifact == artifact else ():
-                    value = _resolve(block, key)
-                    if isinstance(value, str):
-                        return f.told(value)
+                for key, mark in f.places() if f.artifact == artifact else ():
+                    value = lookup(block, key)
+                    if isinstance(value, str) and (told := f.told(value, mark)):
+                        return told
         return None
 
     def encoded(self, path: str, artifact: str) -> tuple[bytes, ...]:
@@ -215,7 +219,7 @@ class Search:
 
     def text(self, path: str) -> str:
         """The readable text of the block at `path`, empty if none. Never leaves the core."""
-        block = _resolve(self._body, path)
+        block = self._at(path)
         if isinstance(block, str):
             return block
         if isinstance(block, dict):
@@ -394,7 +398,7 @@ def _last_parts(dialect: Dialect) -> set[str]:
         key.rsplit(".", 1)[-1]
         for carrier in dialect.carriers.values()
         for f in carrier.fields
-        if f.role == "seal" and not f.behind
+        if f.role == "seal"
         for key in (f.key, *f.aliases)
     }
 
@@ -440,14 +444,3 @@ def _pieces(run: str) -> Iterator[str]:
 
 def _join(path: str, key: object) -> str:
     return f"{path}.{key}" if path else str(key)
-
-
-def _resolve(value: Any, path: str) -> Any:
-    for key in path.split(".") if path else ():
-        if isinstance(value, dict):
-            value = value.get(key)
-        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return None
-    return value

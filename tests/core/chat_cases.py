@@ -45,6 +45,22 @@ def in_id() -> Body:
     return answer("chat", calls=[call])
 
 
+def relayed(*, count: int = 1, hidden: bool = True) -> Body:
+    """A reply of Gemini through LiteLLM: the seal beside the call, in its id, and listed."""
+    calls = [tool_call(MINT) for _ in range(count)]
+    seal = MINT.seal()
+    calls[0]["provider_specific_fields"] = {"thought_signature": seal}
+    if hidden:
+        calls[0]["id"] += f"__thought__{seal}"
+    return answer("chat", calls=calls, provider_specific_fields={"thought_signatures": [seal]})
+
+
+def relayed_text() -> Body:
+    """A reply of Gemini through LiteLLM that has a text and no call."""
+    beside = {"thought_signatures": [MINT.seal()]}
+    return answer("chat", content=MINT.text("Answer"), provider_specific_fields=beside)
+
+
 def reasoned(*details: Body, calls: int = 1, model: str = "") -> Body:
     """A reply behind OpenRouter with its reasoning."""
     found = list(details) or [detail(MINT)]

@@ -20,6 +20,9 @@ from tests.core.chat_cases import (
     on_detail,
     on_first,
     reasoned,
+    relayed,
+    relayed_text,
+    short_ids,
     texted,
     thought,
     without,
@@ -42,6 +45,7 @@ FOLD = dialects()[Api.CHAT_COMPLETIONS].fold
 ON_CALL = "gemini.tool_call.thought_signature"
 ON_TEXT = "gemini.message.thought_signature"
 IN_ID = "litellm.tool_call.thought_signature"
+RELAYED = "litellm.message.thought_signature"
 DATA = "openrouter.reasoning_details.data"
 SIGNATURE = "openrouter.reasoning_details.signature"
 TEXT = "openrouter.reasoning_details.text"
@@ -78,12 +82,15 @@ def message_of(reply: Body) -> Body:
         (called(count=2), [(ON_CALL, "tool_calls.0")]),
         (texted(), [(ON_TEXT, "extra_content.google")]),
         (in_id(), [(IN_ID, "tool_calls.0")]),
+        (relayed(count=2), [(IN_ID, "tool_calls.0")]),
+        (relayed(hidden=False), [(IN_ID, "tool_calls.0")]),
+        (relayed_text(), [(RELAYED, "provider_specific_fields")]),
         (
             blocked(thought(), {"type": "redacted_thinking", "data": MINT.seal()}),
             [(THINKING, "thinking_blocks.0"), (HIDDEN, "thinking_blocks.1")],
         ),
     ],
-    ids=["openrouter", "call", "text", "id", "blocks"],
+    ids=["openrouter", "call", "text", "id", "relayed", "beside", "relayed text", "blocks"],
 )
 def test_every_sealed_value_of_the_wire_has_a_receipt(
     reply: Body, expected: list[tuple[str, str]]
@@ -100,9 +107,11 @@ def test_every_sealed_value_of_the_wire_has_a_receipt(
         called(count=2),
         texted(),
         in_id(),
+        relayed(count=2),
+        relayed_text(),
         blocked(thought(), {"type": "redacted_thinking", "data": MINT.seal()}),
     ],
-    ids=["openrouter", "call", "text", "id", "blocks"],
+    ids=["openrouter", "call", "text", "id", "relayed", "relayed text", "blocks"],
 )
 def test_what_model_dump_adds_is_no_change(reply: Body) -> None:
     """Nulls of fields that the SDK knows, and numbers of calls."""
@@ -134,6 +143,75 @@ def test_the_thinking_blocks_of_a_relay_are_judged() -> None:
 
     report = replay("openrouter", blocked(thought()), on_detail(retyped, "thinking_blocks"))
     assert row_of(report, THINKING) == ("retyped", "breaks", "R5")
+
+
+def test_a_seal_that_a_relay_gives_twice_is_whole_while_one_of_both_comes_back() -> None:
+    """LiteLLM takes it from beside the call, or else from its id."""
+    for lost in (without("provider_specific_fields"), short_ids):
+        report = replay("chat", relayed(), lost)
+        assert row_of(report, IN_ID)[:2] == ("intact", "ok")
+        assert {f.verdict.value for f in report.findings} == {"ok"}
+
+
+def test_a_seal_that_a_relay_gave_twice_is_lost_with_both() -> None:
+    """As where it stood in the id alone."""
+
+    @edit
+    def both(body: Body) -> None:
+        body |= short_ids(body)
+        for message in body["messages"]:
+            for call in message.get("tool_calls") or ():
+                call.pop("provider_specific_fields", None)
+            message.pop("provider_specific_fields", None)
+
+    assert row_of(replay("chat", relayed(), both), IN_ID) == ("dropped", "breaks", "G20")
+
+
+def test_a_seal_that_is_left_beside_the_message_alone_is_no_longer_on_its_call() -> None:
+    """LiteLLM puts it on the text then."""
+
+    @edit
+    def beside(body: Body) -> None:
+        body |= short_ids(body)
+        for message in body["messages"]:
+            for call in message.get("tool_calls") or ():
+                call.pop("provider_specific_fields", None)
+
+    assert row_of(replay("chat", relayed(), beside), IN_ID) == ("retyped", "breaks", "G6")
+
+
+def test_the_seal_of_a_relayed_text_is_missed_and_its_change_is_seen() -> None:
+    """The first of the list is what LiteLLM sends on."""
+    lost = replay("chat", relayed_text(), without("provider_specific_fields"))
+    assert row_of(lost, RELAYED) == ("dropped", "degrades", "G19")
+
+    def cut(message: Body) -> None:
+        held = message["provider_specific_fields"]["thought_signatures"]
+        held[0] = held[0][:40]
+
+    assert row_of(replay("chat", relayed_text(), on_first(cut)), RELAYED) == (
+        "modified",
+        "breaks",
+        "G11",
+    )
+
+
+def test_streamed_signatures_of_a_relay_are_one_list() -> None:
+    """However often a chunk repeats what another brought."""
+    first, second = MINT.seal(), MINT.seal()
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"provider_specific_fields": fields}}]}
+        for fields in (
+            {"thought_signatures": [first]},
+            None,
+            {"thought_signatures": [first, second]},
+            {"thought_signatures": None, "continuation_token": "x"},
+        )
+    ]
+    assert message_of(FOLD(chunks))["provider_specific_fields"] == {
+        "thought_signatures": [first, second],
+        "continuation_token": "x",
+    }
 
 
 def test_a_gemini_behind_a_relay_needs_the_seal_of_its_call() -> None:
