@@ -35,6 +35,7 @@ _PREFIX: Final = 12
 _SURE: Final = frozenset(
     {
         "thoughtsignature",
+        "thoughtsignatures",
         "reasoningsignature",
         "encryptedcontent",
         "encryptedindex",
@@ -61,7 +62,9 @@ _SPELT: Final = r"(?:[A-Za-z0-9+/_=-]|\\+/|\\+u00[0-9a-fA-F]{2})"
 _NAMED: Final = re.compile(
     rf"(?P<head>(?<![A-Za-z])(?P<name>{_NAME})\\*[\"']?\s*[:=]\s*\\*[\"'])(?P<value>{_SPELT}{{4,}})"
 )
-# LiteLLM hides a signature in the id of a tool call, and other tracers copy ids
+# LiteLLM lists signatures beside a message
+_LISTED: Final = re.compile(r"(thought_?[sS]ignatures\\*[\"']?\s*[:=]\s*)(\[[^\]]*)")
+# and hides one in the id of a tool call, and other tracers copy ids
 _IN_ID: Final = re.compile(rf"(?<=__thought__){_SPELT}{{{SHORTEST},}}")
 _BYTES: Final = re.compile(
     r"""\bb(?:'(?P<one>(?:[^'\\]|\\.){8,100000}?)'|"(?P<two>(?:[^"\\]|\\.){8,100000}?)")""",
@@ -97,6 +100,7 @@ def scrubbed(text: str, wire: Wire) -> str:
     clean = text
     if any(hint in text for hint in _HINTS):
         clean = _NAMED.sub(lambda found: _named(found, wire), clean)
+        clean = _LISTED.sub(lambda found: _list(found, wire), clean)
         clean = _IN_ID.sub(lambda found: marker(wire, _unescaped(found[0])), clean)
     if "b'" in clean or 'b"' in clean or "b\\" in clean:
         pattern = _ESCAPED_BYTES if "\\\\x" in clean else _BYTES
@@ -137,7 +141,7 @@ def _starts(text: str, start: int, end: int) -> Iterator[int]:
 
 def sealed_key(key: str, value: str) -> bool:
     """Whether an attribute of this name with this value holds something sealed."""
-    *way, last = key.replace("-", "_").split(".")
+    *way, last = [p for p in key.replace("-", "_").split(".") if not p.isdecimal()] or [key]
     name = last.replace("_", "").lower()
     if name in _SURE:
         return True
@@ -158,6 +162,11 @@ def _named(found: re.Match[str], wire: Wire) -> str:
     if name == "data" and not _redacted(found) and not wire.seen(value):
         return found[0]
     return f"{found['head']}{marker(wire, value)}"
+
+
+def _list(found: re.Match[str], wire: Wire) -> str:
+    inside = _ESCAPED_RUN.sub(lambda run: marker(wire, _unescaped(run[0])), found[2])
+    return f"{found[1]}{inside}"
 
 
 def _redacted(found: re.Match[str]) -> bool:

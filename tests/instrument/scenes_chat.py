@@ -25,6 +25,7 @@ _CALL: dict[str, Any] = {
     "type": "function",
     "function": {"name": "look", "arguments": '{"q":1}'},
     "extra_content": _GOOGLE,
+    "provider_specific_fields": {"thought_signature": SEALED[16:]},
 }
 _MESSAGE: dict[str, Any] = {
     "role": "assistant",
@@ -33,6 +34,7 @@ _MESSAGE: dict[str, Any] = {
     "thinking_blocks": [{"type": "thinking", "thinking": THOUGHT, "signature": SEALED[8:]}],
     "tool_calls": [_CALL],
     "extra_content": {"google": {"thought_signature": SEALED[12:]}},
+    "provider_specific_fields": {"thought_signatures": [SEALED[20:], SEALED[16:]]},
 }
 _HEAD: dict[str, Any] = {"id": "c", "created": 1, "model": "gemini-3-pro-preview"}
 _ASK: dict[str, Any] = {"model": "gemini-3-pro-preview"}
@@ -61,7 +63,7 @@ def _stream() -> Reply:
         {"reasoning_details": [_DETAILS[1]]},
         {"thinking_blocks": _MESSAGE["thinking_blocks"]},
         {"tool_calls": [{**_CALL, "index": 0}]},
-        {"extra_content": _MESSAGE["extra_content"]},
+        {key: _MESSAGE[key] for key in ("extra_content", "provider_specific_fields")},
         {},
     ]
     frames = []

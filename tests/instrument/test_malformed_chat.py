@@ -48,12 +48,14 @@ MESSAGE: Final[dict[str, Any]] = {
     ],
     "thinking_blocks": [{"type": "thinking", "thinking": "t", "signature": BLOB}],
     "extra_content": {"google": {"thought_signature": BLOB}},
+    "provider_specific_fields": {"thought_signatures": [BLOB]},
     "tool_calls": [
         {
             "id": f"call_1__thought__{BLOB}",
             "type": "function",
             "function": {"name": "look", "arguments": "{}"},
             "extra_content": {"google": {"thought_signature": BLOB}},
+            "provider_specific_fields": {"thought_signature": BLOB},
         }
     ],
 }
@@ -98,6 +100,10 @@ BODIES: Final[dict[str, list[Any]]] = {
     f"{M}.tool_calls.0.function": [GONE, None, 7, [], {}, "x"],
     f"{M}.tool_calls.0.function.arguments": [GONE, None, 7, "{", "[" * 500, {}, {"a": LONE}, LONE],
     f"{M}.tool_calls.0.extra_content": [None, "x", 7, [], {"google": None}, {"google": "x"}],
+    f"{M}.tool_calls.0.provider_specific_fields": [None, "x", 7, [], {}, [None], LONE],
+    f"{M}.tool_calls.0.provider_specific_fields.thought_signature": [None, "", 7, {}, LONE],
+    f"{M}.provider_specific_fields": [None, "x", 7, [], {}, [None], DEEP],
+    f"{M}.provider_specific_fields.thought_signatures": [None, "x", 7, {}, [], [7], [""], [LONE]],
     f"{M}.function_call": [None, 7, {}, {"name": 7, "arguments": 7}],
     "id": [GONE, None, 7, {}, LONE],
     "model": [GONE, None, 7, {}, LONE],
@@ -145,7 +151,9 @@ CHUNKS: Final[list[dict[str, Any]]] = [
     chunk({"content": "x"}),
     chunk({"tool_calls": [{**CALL, "function": {"name": "look", "arguments": "{"}}]}),
     chunk({"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]}),
-    chunk({"content": "", "extra_content": MESSAGE["extra_content"]}),
+    chunk(
+        {"content": "", **{k: MESSAGE[k] for k in ("extra_content", "provider_specific_fields")}}
+    ),
     chunk({}, "tool_calls"),
     {**chunk({}), "choices": [], "usage": COMPLETION["usage"]},
 ]
@@ -169,6 +177,7 @@ STEPS: Final[dict[str, list[Any]]] = {
     f"5.{D}.tool_calls.0.id": [None, "", "call_2", 7],
     f"6.{D}.extra_content": [None, "x", 7, [], {}, {"google": 7}, {"google": None}],
     f"6.{D}.extra_content.google.thought_signature": [None, "", 7, {}, LONE],
+    f"6.{D}.provider_specific_fields": [None, "x", 7, [], {}, {"thought_signatures": 7}],
     "7.choices.0.finish_reason": [GONE, None, 7, {}, "error", "from_the_future"],
     "7.choices.0.error": [7, "x", {"code": 400, "message": BLOB}],
     "8.usage": [GONE, None, [], "x", {"prompt_tokens": NAN}],

@@ -144,6 +144,8 @@ def test_a_value_that_was_cut_is_taken_out_behind_its_key() -> None:
         "gen_ai.prompt.0.redacted.data",
         "gen_ai.completion.0.reasoning_details.1.data",
         "gen_ai.completion.0.tool_calls.0.extra_content.google.thought_signature",
+        "gen_ai.completion.0.provider_specific_fields.thought_signatures",
+        "gen_ai.completion.0.provider_specific_fields.thought_signatures.1",
     ],
 )
 def test_an_attribute_of_a_known_key_is_taken_out(key: str) -> None:
@@ -157,6 +159,16 @@ def test_a_signature_in_the_id_of_a_tool_call_is_taken_out() -> None:
         found = text(said, "gen_ai.tool.call.id")
         assert STRANGER[:30] not in found
         assert "call_1__thought__[sealed " in found
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_signatures_in_a_list_are_taken_out(layers: int) -> None:
+    said: Any = {"thought_signatures": [STRANGER, STRANGER[::-1]], "ids": ["x y" * 20]}
+    marks = [f"[sealed {DIGEST.canon(s).hex()[:12]} {len(s)}]" for s in said["thought_signatures"]]
+    clean: Any = said | {"thought_signatures": marks}
+    for _ in range(layers):
+        said, clean = json.dumps(said), json.dumps(clean)
+    assert text(said) == clean
 
 
 def test_redacted_data_is_taken_out_in_either_order() -> None:
