@@ -71,7 +71,7 @@ class Call:
         self._kind = kind
         self._model = model
         self._started_ns = time.time_ns()
-        self._started = time.perf_counter()
+        self.started = time.perf_counter()
         self._lock = threading.RLock()
 
     # ------------------------------------------------------------------------- what is gathered
@@ -172,11 +172,11 @@ class Call:
         """Observe and emit, once. What finalizers find to settle waits for a safe point."""
         self._finish_time()
         if finalizing.running():
-            finalizing.later(self._settle)
+            finalizing.later(self.started, self._settle)
             return
         with shield("exchange.settle_finished"):
             self._runtime.closed(self)  # whether it is over need not be looked up
-            self._runtime.settle_finished()
+            self._runtime.settle_finished(before=self.started)
         self._settle()
         finalizing.catch_up()
         with shield("exchange.settled"):
@@ -322,7 +322,7 @@ class Call:
 
     def _finish_time(self) -> None:
         if self._duration_s is None:
-            self._duration_s = time.perf_counter() - self._started
+            self._duration_s = time.perf_counter() - self.started
 
     def _discard(self) -> None:
         """Let go of everything that holds content or other people's objects."""

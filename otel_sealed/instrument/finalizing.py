@@ -3,7 +3,7 @@
 A dropped stream is closed by the collector, in whatever thread and statement it happens to run:
 perhaps inside a lock of the tracker or of OpenTelemetry's metrics, which are not re-entrant. So
 what a finalizer finds to do is queued, and done at the next safe point: the end of any other call,
-`uninstrument()`, or the end of the process.
+`uninstrument()`, or the end of the process. The collector keeps no order, so each has its time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import gc
 import sys
 from collections import deque
+from math import inf
+from operator import itemgetter
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _collecting: int | None = None
-_queue: deque[Callable[[], None]] = deque()
+_queue: deque[tuple[float, Callable[[], None]]] = deque()
 
 
 def watch() -> None:
@@ -40,19 +42,28 @@ def running() -> bool:
     return _collecting == get_ident() or sys.is_finalizing()
 
 
-def later(work: Callable[[], None]) -> None:
-    """Queue `work`; safe anywhere, takes no lock."""
-    _queue.append(work)
+def later(at: float, work: Callable[[], None]) -> None:
+    """Queue `work` that belongs to the time `at`; safe anywhere, takes no lock."""
+    _queue.append((at, work))
 
 
-def catch_up() -> None:
-    """Do what is queued, unless a collection runs in this thread."""
-    while _queue and not running():
+def catch_up(before: float = inf) -> None:
+    """Do what is queued of a time before that one, oldest first; not while a collection runs."""
+    while not running() and (due := _due(before)):
+        for _, work in due:
+            work()
+
+
+def _due(before: float) -> list[tuple[float, Callable[[], None]]]:
+    """Takes what is queued of a time before that one, oldest first."""
+    found = []
+    while _queue:
         try:
-            work = _queue.popleft()
+            found.append(_queue.popleft())
         except IndexError:  # another thread was faster
-            return
-        work()
+            break
+    _queue.extend(one for one in found if one[0] >= before)
+    return sorted((one for one in found if one[0] < before), key=itemgetter(0))
 
 
 def forget() -> None:

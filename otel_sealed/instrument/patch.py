@@ -286,7 +286,6 @@ def effect(call_id: str, value: Any) -> None:
 def _finish(runtime: Runtime) -> None:
     with shield("patch.finish"):
         runtime.settle_finished()
-        finalizing.catch_up()
 
 
 def _imported(module: Any) -> None:

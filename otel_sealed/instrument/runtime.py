@@ -6,10 +6,12 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Protocol
 
 from opentelemetry.trace import Span, Tracer
 
+from otel_sealed.instrument import finalizing
 from otel_sealed.model import Report
 from otel_sealed.vocab import CONVERSATION_ID
 from otel_sealed.wire import Api, Exchange
@@ -80,7 +82,9 @@ class Sent(Protocol):
 
 
 class Open(Protocol):
-    """A call whose stream is still to be read."""
+    """A call whose stream is still to be read. `started`: in seconds of the clock of all calls."""
+
+    started: float
 
     def settle_if_over(self) -> None:
         """Settle it if its closing event has passed."""
@@ -121,13 +125,18 @@ class Runtime:
         """Leave the open streams to whoever else has them: this process was forked off."""
         self._open.clear()
 
-    def settle_finished(self) -> None:
-        """Settle the streams whose closing event has passed although nobody read on."""
+    def settle_finished(self, before: float = inf) -> None:
+        """Settle the streams whose closing event has passed although nobody read on.
+
+        Those of calls that started `before` then, oldest first: a request is to be judged by what
+        came before it.
+        """
         with self._lock:
-            waiting = [ref() for ref in self._open.values()] if self._open else []
+            waiting = [ref() for ref in self._open.values()] if self._open else ()
         for call in waiting:
-            if call is not None:
-                call.settle_if_over()
+            if call is not None and call.started < before:
+                finalizing.later(call.started, call.settle_if_over)
+        finalizing.catch_up(before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,60 @@ def test_dropped_openai(tracker: Recorder, wire: Wire) -> None:
     assert (seen, tracker.one.events, tracker.one.complete) == ([0], OPENAI[0], False)
 
 
+def abandoned(client: anthropic.Anthropic, model: str) -> None:
+    """Read up to its closing event and dropped, in a cycle that only a collection ends."""
+    stream = client.messages.create(**ASK | {"model": model}, stream=True)
+    for event in stream:
+        if event.type == "message_stop":
+            break
+    cycle: list[Any] = [stream]
+    cycle.append(cycle)
+
+
+def models(tracker: Recorder) -> list[str]:
+    """Those asked for, in the order in which the core heard of it."""
+    return [json.loads(exchange.request)["model"] for exchange in tracker.exchanges]
+
+
+@pytest.mark.parametrize("collected", ["all at once", "two of four", "none"])
+def test_streams_that_nobody_closes_are_observed_in_their_order(
+    tracker: Recorder, wire: Wire, collected: str
+) -> None:
+    """And before a later request is judged, whatever the collector found first."""
+    for _ in range(4):
+        wire.streams(EVENTS)
+    wire.answers(MESSAGE)
+    gc.disable()
+    try:
+        with claude(wire) as client:
+            for number in range(4):
+                abandoned(client, f"m{number}")
+                if collected == "two of four" and number == 1:
+                    gc.collect()
+            if collected == "all at once":
+                gc.collect()
+            client.messages.create(**ASK)
+    finally:
+        gc.enable()
+    assert models(tracker) == ["m0", "m1", "m2", "m3", "claude-x"]
+
+
+def test_a_stream_that_is_closed_late_is_not_observed_after_a_newer_one(
+    tracker: Recorder, wire: Wire
+) -> None:
+    """Both had come to their end when it was closed."""
+    wire.streams(EVENTS)
+    wire.streams(EVENTS)
+    with claude(wire) as client:
+        streams = [client.messages.create(**ASK | {"model": m}, stream=True) for m in ("a", "b")]
+        for stream in streams:
+            next(event for event in stream if event.type == "message_stop")
+        streams[0].close()
+        assert models(tracker) == ["a"]
+        streams[1].close()
+    assert models(tracker) == ["a", "b"]
+
+
 def test_finished_but_not_read_on(tracker: Recorder, wire: Wire, spans: Spans) -> None:
     """What a stream brought is recorded before a later request is judged, though it hangs open."""
     pause = threading.Event()
@@ -321,7 +375,8 @@ def test_later_runs_outside_collections() -> None:
 
         def __del__(self) -> None:
             seen.append(finalizing.running())
-            finalizing.later(lambda: done.append("late"))
+            finalizing.later(2.0, lambda: done.append("late"))
+            finalizing.later(1.0, lambda: done.append("early"))
             finalizing.catch_up()
 
     finalizing.watch()
@@ -330,8 +385,10 @@ def test_later_runs_outside_collections() -> None:
         Cycle()
         gc.collect()
         assert (seen, done, finalizing.running()) == ([True], [], False)
+        finalizing.catch_up(before=2.0)
+        assert done == ["early"]
         finalizing.catch_up()
-        assert done == ["late"]
+        assert done == ["early", "late"]
     finally:
         finalizing.unwatch()
         finalizing.unwatch()
