@@ -81,12 +81,16 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
 
 
 def _absent(scene: Scene, turn: Turn) -> Iterator[Outcome]:
-    """The rows of a turn nothing of which stands in the request: those of its seals."""
+    """The rows of a turn nothing of which stands in the request: those of its seals.
+
+    Where the results of its calls are sent it is under way, and should stand before them.
+    """
+    at = scene.answered(turn)
     for index, block in enumerate(turn.blocks):
         for value in block.seals():
             if value.state is State.PRESENT:
                 row, _ = seal_row(scene, turn, index, value, None, None)
-                yield Outcome(_received(scene, turn, block, row), turn, index, block, None, None)
+                yield Outcome(_received(scene, turn, block, row), turn, index, block, None, at)
 
 
 def _block(

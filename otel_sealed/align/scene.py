@@ -20,6 +20,7 @@ from otel_sealed.model import (
     Value,
 )
 from otel_sealed.model.quick import quick
+from otel_sealed.wire.read import live_from
 from otel_sealed.wire.search import Search, Stray, Wanted
 
 Placed = tuple[SlotAt, Block]
@@ -107,6 +108,7 @@ class Scene:
         self.newest = self._latest_compaction(present=False)
         self._strays: Mapping[bytes, Stray] | None = None
         self._places: dict[str, SlotAt] | None = None
+        self._results: dict[bytes, int] | None = None
 
     def block(self, slot: SlotAt) -> Block:
         """The block at a place."""
@@ -159,6 +161,19 @@ class Scene:
         if self._strays is None:
             self._strays = self.probe.find(self.wanted())
         return self._strays.get(value.canon)
+
+    def answered(self, turn: Turn) -> int | None:
+        """Index of the message under way that has the result of a call of the turn, if any."""
+        if self._results is None:
+            self._results = {
+                anchor: at
+                for at in range(live_from(self.messages), len(self.messages))
+                for block in self.messages[at].blocks
+                if block.kind is Kind.RESULT
+                for anchor in block.anchors
+            }
+        calls = (a for block in turn.blocks if block.kind is Kind.CALL for a in block.anchors)
+        return next((self._results[a] for a in calls if a in self._results), None)
 
     def covered(self, turn: Turn, index: int) -> bool:
         """Whether a later compaction that is in this request carries the block."""

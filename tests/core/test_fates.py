@@ -35,6 +35,7 @@ from tests.core.builders import (
 )
 from tests.core.conversations import (
     KEY,
+    SEALS,
     Body,
     ask,
     conversation,
@@ -43,6 +44,8 @@ from tests.core.conversations import (
     observe,
     replay,
     request,
+    responses,
+    results,
     row_of,
 )
 
@@ -911,3 +914,29 @@ def test_a_part_that_lost_the_words_of_its_own_is_not_merged() -> None:
     report = replay("gemini", answer, edit(change))
     assert fates(report, THOUGHT) == ["intact"]
     assert fates(report, "gemini.part.text") == ["modified"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "lost", "old"),
+    [
+        ("anthropic", ("breaks", "A1"), ("allowed", "A8")),
+        ("openai", ("degrades", "O5"), ("allowed", "X7")),
+        ("gemini", ("breaks", "G1"), ("allowed", "X7")),
+        ("chat", ("breaks", "G19"), ("allowed", "X7")),
+        ("openrouter", ("degrades", "R7"), ("allowed", "X7")),
+    ],
+)
+def test_a_turn_that_is_gone_is_under_way_while_the_results_of_its_calls_are_sent(
+    dialect: str, lost: tuple[str, str], old: tuple[str, str]
+) -> None:
+    """Once the user went on it is one of those that were left out."""
+    answer = responses(dialect)[0]
+    tracker = Tracker(KEY)
+    body = request(dialect, [])
+    tracker.observe(exchange(dialect, body, answer))
+    history(body).extend(results(dialect, answer))
+    report = tracker.observe(exchange(dialect, body, None))
+    assert row_of(report, SEALS[dialect]) == ("dropped", *lost)
+    history(body).extend(ask(dialect, "And now?"))
+    report = tracker.observe(exchange(dialect, body, None))
+    assert row_of(report, SEALS[dialect]) == ("dropped", *old)

@@ -215,6 +215,12 @@ def forgets_a_turn(body: Body, _dialect: str, _number: int) -> None:
         del turns_of(body)[5:9]
 
 
+def forgets_what_it_called(body: Body, _dialect: str, number: int) -> None:
+    """The newest turns of the model are gone, what came of them is not."""
+    if number % 3 == 2:
+        del turns_of(body)[-2:-1]
+
+
 def forgets_the_beginning(body: Body, _dialect: str, _number: int) -> None:
     """All but the question and the last few."""
     del turns_of(body)[1:-7]
@@ -222,6 +228,7 @@ def forgets_the_beginning(body: Body, _dialect: str, _number: int) -> None:
 
 HABITS = (
     forgets_a_turn,
+    forgets_what_it_called,
     forgets_the_beginning,
     loses_some,
     loses_all,
