@@ -14,6 +14,8 @@ from otel_sealed.model import (
     Kind,
     Locus,
     Role,
+    SlotAt,
+    Speaker,
     State,
     Turn,
     Value,
@@ -98,7 +100,8 @@ def orphans(turn: Turn, pairs: Mapping[int, Placed], scene: Scene) -> Iterator[t
     """Items that kept their server id and stand without the item they came with.
 
     A paired item (reasoning) and the group that follows it up to the next paired item need each
-    other; one member of the group is enough for the reasoning, each member needs the reasoning.
+    other; one member of the group, right behind it, is enough for the reasoning, each member needs
+    the reasoning.
     """
     names = scene.names
     for index, block in enumerate(turn.blocks):
@@ -109,12 +112,22 @@ def orphans(turn: Turn, pairs: Mapping[int, Placed], scene: Scene) -> Iterator[t
             continue
         here = pairs.get(index)
         followers = [i for i in group if i in pairs]
-        if here is not None and not followers and here[1].has_server_id:
-            yield _orphan(names.orphans[block.type], scene, here), index
+        if here is not None and here[1].has_server_id:
+            behind = [pairs[i][0] > here[0] for i in followers]  # else it is reordered
+            if not followers or (all(behind) and _parted(scene, here[0])):
+                yield _orphan(names.orphans[block.type], scene, here), index
         if here is None:
             for i in followers:
                 if pairs[i][1].has_server_id:
                     yield _orphan(names.orphans[turn.blocks[i].type], scene, pairs[i]), i
+
+
+def _parted(scene: Scene, slot: SlotAt) -> bool:
+    """Whether somebody else than the model speaks right behind a place."""
+    at, index = slot
+    if index + 1 < len(scene.messages[at].blocks) or at + 1 >= len(scene.messages):
+        return False
+    return scene.messages[at + 1].speaker is not Speaker.MODEL
 
 
 def _group(turn: Turn, index: int, names: Names) -> list[int]:

@@ -539,6 +539,19 @@ def test_orphaned_reasoning() -> None:
     assert row_of(report, "openai.reasoning") == ("orphaned", "breaks", "O3")
 
 
+@pytest.mark.parametrize("between", [*ask("openai", "And this?"), {"role": "developer"}])
+def test_reasoning_is_orphaned_where_somebody_else_speaks_before_its_call(between: Body) -> None:
+    """What follows it has to follow it."""
+
+    def change(body: Body) -> None:
+        at = [i.get("type") for i in body["input"]].index("function_call")
+        body["input"].insert(at, {"content": "x", **between})
+
+    report = replay("openai", response(reasoning(), call()), edit(change))
+    assert row_of(report, "openai.reasoning") == ("orphaned", "breaks", "O3")
+    assert row_of(report, SEAL)[0] == "intact"
+
+
 def test_nothing_is_orphaned_without_ids() -> None:
     """Without server ids no pair is enforced."""
 

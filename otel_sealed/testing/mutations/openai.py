@@ -136,6 +136,16 @@ def moves_reasoning_behind_its_call(body: Body) -> None:
 
 
 @pure
+def puts_reasoning_before_the_question(body: Body) -> None:
+    """What the model thought goes in front of what was asked, away from what it did."""
+    items = body["input"]
+    for at in range(1, len(items)):
+        asked = items[at - 1].get("role") == "user"
+        if asked and items[at].get("type") == "reasoning":
+            items[at - 1], items[at] = items[at], items[at - 1]
+
+
+@pure
 def joins_blobs(body: Body) -> None:
     """The blobs of two reasoning items become one."""
     for one, two in pairwise(_items(body, "reasoning")):
@@ -370,6 +380,14 @@ MUTATIONS = (
         says="puts the call before the reasoning that led to it",
         change=moves_reasoning_behind_its_call,
         expected=((_SEAL, Fate.REORDERED),),
+    ),
+    Mutation(
+        name="puts_reasoning_before_the_question",
+        mechanism="order",
+        dialects=_WHO,
+        says="puts reasoning in front of the question it came after",
+        change=puts_reasoning_before_the_question,
+        expected=(("openai.reasoning", Fate.ORPHANED),),
     ),
     Mutation(
         name="joins_blobs",
