@@ -8,6 +8,7 @@ import importlib
 import json
 import re
 import zlib
+from time import perf_counter
 from typing import Any, Final
 
 from otel_sealed.instrument.guard import internal_error
@@ -23,6 +24,11 @@ _TERMINAL = re.compile(
     rb'|data: ?\{"event_type": ?"interaction\.completed?")',
     re.MULTILINE,
 )
+# nothing but counts comes behind these
+_LAST = re.compile(
+    rb'^event: ?message_delta\r?$|^data: ?\{(?!"type").*"finish_reason": ?"', re.MULTILINE
+)
+_LAST_CHUNKS = 3
 _GEMINI_TERMINAL = re.compile(r'"finishReason":\s*"')
 _BLANK = re.compile(rb"\r?\n\r?\n")
 _LONGEST_MARK = 128
@@ -40,6 +46,7 @@ class Kept:
         "_carry",
         "_marked",
         "_scanned",
+        "at",
         "chunks",
         "encoding",
         "ended",
@@ -52,6 +59,7 @@ class Kept:
         """`encoding` is the content-encoding of an HTTP body."""
         self.encoding = encoding
         self.chunks: list[Any] = []
+        self.at = 0.0
         self.size = 0
         self.full = False
         self.ended = False
@@ -61,9 +69,10 @@ class Kept:
         self._marked = False
 
     def keep(self, chunk: Any) -> None:
-        """Remember a chunk that passes; nothing but a reference and a length."""
+        """Remember a chunk that passes; nothing but a reference, a length and the time."""
         if self.full:
             return
+        self.at = perf_counter()
         if type(chunk) is bytes or hasattr(chunk, "__len__"):
             self.size += len(chunk)
         else:
@@ -91,6 +100,17 @@ class Kept:
         if fresh and not isinstance(fresh[0], bytes):
             return self._payloads_over(fresh)
         return self.encoding in ("", "identity") and self._bytes_over(b"".join(fresh))
+
+    def left(self, before: float) -> bool:
+        """Whether nobody is reading on: the end of the reply had passed `before` that time.
+
+        Who begins another call then has seen how the reply ended, and stopped there.
+        """
+        if self.at >= before:
+            return False
+        last = self.chunks[-_LAST_CHUNKS:]
+        said = bool(last) and isinstance(last[0], bytes) and _LAST.search(b"".join(last))
+        return bool(said) or self.over()
 
     def _payloads_over(self, fresh: list[Any]) -> bool:
         self._marked = self._marked or any(_closes(payload) for payload in fresh)

@@ -152,7 +152,7 @@ class Call:
         stream is read (a `with` block around the call alone); then the span is left to itself,
         and the call gets one of its own, below it, when it is over.
         """
-        over = self._kept is None or self._kept.ended or self._kept_over()
+        over = self._kept is None or self._kept.ended or self._is(Kept.over)
         replied = self._status is not None or self._error is not None
         if finalizing.running() or not (claim.native or (over and replied)):
             self._claim = None
@@ -161,9 +161,9 @@ class Call:
         if self._claim is not None:
             self.settle()
 
-    def settle_if_over(self) -> None:
-        """Settle a stream whose closing event has passed."""
-        if self._kept_over():
+    def settle_if_left(self, before: float) -> None:
+        """Settle a stream whose end had passed `before` that time, though nobody closed it."""
+        if self._is(lambda kept: kept.left(before)):
             with self._lock:
                 self._finish_time()
                 self._settle()
@@ -172,7 +172,7 @@ class Call:
         """Observe and emit, once. What finalizers find to settle waits for a safe point."""
         self._finish_time()
         if finalizing.running():
-            finalizing.later(self.started, self._settle)
+            finalizing.later(self.started, self.settle)
             return
         with shield("exchange.settle_finished"):
             self._runtime.closed(self)  # whether it is over need not be looked up
@@ -316,9 +316,9 @@ class Call:
 
     # -------------------------------------------------------------------------------- odds, ends
 
-    def _kept_over(self) -> bool:
+    def _is(self, over: Callable[[Kept], bool]) -> bool:
         with self._lock:
-            return not self._settled and self._kept is not None and self._kept.over()
+            return not self._settled and self._kept is not None and over(self._kept)
 
     def _finish_time(self) -> None:
         if self._duration_s is None:

@@ -26,7 +26,7 @@ from otel_sealed.instrument.parts import Parts
 from otel_sealed.instrument.runtime import Kind, Runtime
 from otel_sealed.instrument.seam import Seam
 from otel_sealed.instrument.span import stands_aside
-from otel_sealed.instrument.tee import observed, observed_async
+from otel_sealed.instrument.tee import Reading, observed, observed_async
 from otel_sealed.wire import Api
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class GenAI:
                 call.returned()
         if call is None:
             return (yield from inner)
-        return (yield from observed(inner, call, kept, _broken))
+        return (yield from observed(inner, Reading(call, kept), _broken))
 
     async def _async_streamed(
         self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
@@ -199,7 +199,7 @@ class GenAI:
                 kept = Kept()
                 call.streaming(_OK, kept)
                 call.returned()
-                return observed_async(inner, call, kept, _broken)
+                return observed_async(inner, Reading(call, kept), _broken)
         return inner
 
     def _begin(self, client: Any, args: Any, kwargs: Mapping[str, Any]) -> Call | None:

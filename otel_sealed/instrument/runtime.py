@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from typing import Any, Protocol
 
@@ -86,8 +86,8 @@ class Open(Protocol):
 
     started: float
 
-    def settle_if_over(self) -> None:
-        """Settle it if its closing event has passed."""
+    def settle_if_left(self, before: float) -> None:
+        """Settle it if its end had passed `before` that time, though nobody closed it."""
 
 
 def _nothing() -> None:
@@ -108,13 +108,19 @@ class Runtime:
     conversation_attribute: str = CONVERSATION_ID
     settled: Callable[[], None] = _nothing
     on: bool = True
-    _open: dict[int, weakref.ref[Open]] = field(default_factory=dict)
+    _open: dict[int, Open] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def opened(self, call: Open) -> None:
-        """A call returned a stream that is still to be read."""
+        """A call returned a stream that is still to be read.
+
+        Whoever holds that stream tells its call when it is dropped; a weak reference would be gone
+        by then, if the collector found it and an event loop closes it later. Where nobody ever
+        closes a stream this is the time at which the ones before are settled.
+        """
         with self._lock:
-            self._open[id(call)] = weakref.ref(call)
+            self._open[id(call)] = call
+        self.settle_finished(before=call.started)
 
     def closed(self, call: Open) -> None:
         """A call is over."""
@@ -126,16 +132,15 @@ class Runtime:
         self._open.clear()
 
     def settle_finished(self, before: float = inf) -> None:
-        """Settle the streams whose closing event has passed although nobody read on.
+        """Settle the streams that nobody will read on, of calls that started `before` then.
 
-        Those of calls that started `before` then, oldest first: a request is to be judged by what
-        came before it.
+        Oldest first: a request is to be judged by what came before it.
         """
         with self._lock:
-            waiting = [ref() for ref in self._open.values()] if self._open else ()
+            waiting = list(self._open.values()) if self._open else ()
         for call in waiting:
-            if call is not None and call.started < before:
-                finalizing.later(call.started, call.settle_if_over)
+            if call.started < before:
+                finalizing.later(call.started, partial(call.settle_if_left, before))
         finalizing.catch_up(before)
 
 

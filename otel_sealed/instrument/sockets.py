@@ -361,6 +361,10 @@ class Reply:
             self.call.streaming(status, self.kept)
             self.kept.keep(b"data: " + event + b"\n\n")
 
+    def __del__(self) -> None:
+        with shield("sockets.dropped"):
+            self.over(whole=False)
+
     def over(self, *, whole: bool, error: BaseException | None = None) -> None:
         """Its last event was there (`whole`), or the connection is gone."""
         if self.call is not None:

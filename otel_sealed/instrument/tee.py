@@ -153,10 +153,29 @@ Failed = Callable[[Call, Kept, BaseException], None]
 """Told that the reading failed, by the error itself."""
 
 
+class Reading:
+    """What a generator holds of a call: one that is dropped before it began says nothing else."""
+
+    __slots__ = ("call", "kept")
+
+    def __init__(self, call: Call, kept: Kept) -> None:
+        self.call = call
+        self.kept = kept
+
+    def __del__(self) -> None:
+        with shield("tee.dropped"):
+            self.over(whole=False)
+
+    def over(self, *, whole: bool, error: BaseException | None = None) -> None:
+        """It was read to its end (`whole`), closed, or failed."""
+        self.call.body_over(self.kept, whole=whole, error=error)
+
+
 def observed(
-    inner: Generator[Any, Any, Any], call: Call, kept: Kept, failed: Failed
+    inner: Generator[Any, Any, Any], reading: Reading, failed: Failed
 ) -> Generator[Any, Any, Any]:
     """`inner`, looked on: a generator as it is one, with `send`, `throw` and `close` forwarded."""
+    kept = reading.kept
     try:
         chunk = next(inner)
         while True:
@@ -173,22 +192,23 @@ def observed(
                 chunk = next(inner) if told is None else inner.send(told)
     except StopIteration as stop:
         with shield("tee.over"):
-            call.body_over(kept, whole=True)
+            reading.over(whole=True)
         return stop.value
     except GeneratorExit:
         with shield("tee.over"):
-            call.body_over(kept, whole=False)
+            reading.over(whole=False)
         raise
     except BaseException as error:
         with shield("tee.failed"):
-            failed(call, kept, error)
+            failed(reading.call, kept, error)
         raise
 
 
 async def observed_async(
-    inner: AsyncGenerator[Any, Any], call: Call, kept: Kept, failed: Failed
+    inner: AsyncGenerator[Any, Any], reading: Reading, failed: Failed
 ) -> AsyncGenerator[Any, Any]:
     """The same for an async generator, with `asend`, `athrow` and `aclose` forwarded."""
+    kept = reading.kept
     try:
         chunk = await anext(inner)
         while True:
@@ -205,14 +225,14 @@ async def observed_async(
                 chunk = await (anext(inner) if told is None else inner.asend(told))
     except StopAsyncIteration:
         with shield("tee.over"):
-            call.body_over(kept, whole=True)
+            reading.over(whole=True)
     except GeneratorExit:
         with shield("tee.over"):
-            call.body_over(kept, whole=False)
+            reading.over(whole=False)
         raise
     except BaseException as error:
         with shield("tee.failed"):
-            failed(call, kept, error)
+            failed(reading.call, kept, error)
         raise
 
 

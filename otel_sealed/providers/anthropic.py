@@ -242,6 +242,7 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
             signing.discard(_index(event))
         elif kind == "message_delta":
             _message_delta(message, event)
+            complete = complete or bool(message.get("stop_reason"))
         elif kind == "message_stop":
             complete = True
         elif kind == "error":

@@ -165,13 +165,15 @@ def test_dropped(tracker: Recorder, wire: Wire, client: genai.Client) -> None:
 def test_throw_and_send() -> None:
     """`throw` and `send` reach the SDK's generator, and its return value comes back."""
     from otel_sealed.instrument.body import Kept
-    from otel_sealed.instrument.tee import observed
+    from otel_sealed.instrument.tee import Reading, observed
 
     seen: list[Any] = []
 
     class Call:
-        def body_over(self, _kept: Kept, *, whole: bool) -> None:
-            seen.append(whole)
+        def body_over(self, kept: Kept, *, whole: bool, error: BaseException | None) -> None:
+            if not kept.ended:
+                kept.ended = error is None
+                seen.append(whole)
 
     def inner() -> Any:
         try:
@@ -183,7 +185,7 @@ def test_throw_and_send() -> None:
     call: Any = Call()
 
     def outer(told: list[Any]) -> Any:
-        told.append((yield from observed(inner(), call, Kept(), lambda *_: None)))
+        told.append((yield from observed(inner(), Reading(call, Kept()), lambda *_: None)))
 
     told: list[Any] = []
     run = outer(told)
@@ -200,13 +202,15 @@ def test_throw_and_send() -> None:
 async def test_throw_and_send_async() -> None:
     """`athrow` and `asend` reach the SDK's async generator."""
     from otel_sealed.instrument.body import Kept
-    from otel_sealed.instrument.tee import observed_async
+    from otel_sealed.instrument.tee import Reading, observed_async
 
     seen: list[Any] = []
 
     class Call:
-        def body_over(self, _kept: Kept, *, whole: bool) -> None:
-            seen.append(whole)
+        def body_over(self, kept: Kept, *, whole: bool, error: BaseException | None) -> None:
+            if not kept.ended:
+                kept.ended = error is None
+                seen.append(whole)
 
     async def inner() -> Any:
         try:
@@ -215,11 +219,11 @@ async def test_throw_and_send_async() -> None:
             yield "caught"
 
     call: Any = Call()
-    run = observed_async(inner(), call, Kept(), lambda *_: None)
+    run = observed_async(inner(), Reading(call, Kept()), lambda *_: None)
     assert await anext(run) == "a"
     assert await run.athrow(KeyError()) == "caught"
     assert [x async for x in run] == []
-    run = observed_async(inner(), call, Kept(), lambda *_: None)
+    run = observed_async(inner(), Reading(call, Kept()), lambda *_: None)
     await anext(run)
     with pytest.raises(StopAsyncIteration):
         await run.asend("sent")

@@ -219,6 +219,110 @@ def test_streams_that_nobody_closes_are_observed_in_their_order(
     assert models(tracker) == ["m0", "m1", "m2", "m3", "claude-x"]
 
 
+CHUNK = (
+    b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[%s]}\n\n'
+)
+SAID = CHUNK % b'{"index":0,"delta":{"role":"assistant","content":"x"},"finish_reason":null}'
+FINISHED = CHUNK % b'{"index":0,"delta":{},"finish_reason":"stop"}'
+CHAT = SAID + FINISHED + CHUNK % b"" + b"data: [DONE]\n\n"
+DELTA = (
+    b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn",'
+    b'"stop_sequence":null},"usage":{"output_tokens":2}}\n\n'
+)
+
+
+@pytest.mark.parametrize("dialect", ["messages", "chat"])
+def test_a_reader_that_stops_where_the_reply_says_how_it_ended_has_read_it(
+    tracker: Recorder, wire: Wire, dialect: str
+) -> None:
+    """It is observed before the next call, though its stream hangs open."""
+    pause = threading.Event()
+    streams: list[Any] = []
+    with claude(wire) as client, openai.OpenAI(api_key="k", base_url=wire.url) as other:
+        for number in range(3):
+            body: dict[str, Any] = {"model": f"m{number}", "stream": True, "messages": []}
+            if dialect == "chat":
+                wire.streams(SAID + FINISHED, CHUNK % b"" + b"data: [DONE]\n\n", pause=pause)
+                streams.append(other.chat.completions.create(**body))
+                next(c for c in streams[-1] if c.choices and c.choices[0].finish_reason)
+            else:
+                wire.streams(START + DELTA, STOP, pause=pause)
+                streams.append(client.messages.create(**ASK | body))
+                next(event for event in streams[-1] if event.type == "message_delta")
+        assert models(tracker) == ["m0", "m1"]
+        wire.answers(MESSAGE)
+        client.messages.create(**ASK)
+        assert models(tracker) == ["m0", "m1", "m2", "claude-x"]
+        pause.set()
+        for stream in streams:
+            list(stream)
+    assert len(tracker.exchanges) == 4
+
+
+def test_a_stream_that_is_read_on_beside_a_newer_call_is_not_cut_short(
+    tracker: Recorder, wire: Wire
+) -> None:
+    """The newer one began before its last event came."""
+    pause = threading.Event()
+    wire.streams(START, DELTA, STOP, pause=pause)
+    wire.streams(START, DELTA + STOP)
+    with claude(wire) as client:
+        old, new = [client.messages.create(**ASK | {"model": m}, stream=True) for m in "ab"]
+        next(iter(old))
+        pause.set()
+        next(event for event in old if event.type == "message_delta")
+        list(new)
+        assert models(tracker) == ["b"]
+        list(old)
+    assert models(tracker) == ["b", "a"]
+    assert tracker.exchanges[1].events == START + DELTA + STOP
+
+
+def test_what_the_collector_found_is_not_observed_before_an_older_stream(
+    tracker: Recorder, wire: Wire
+) -> None:
+    """Of two that were read to their end and not closed, it found the newer one."""
+    wire.streams(EVENTS)
+    wire.streams(EVENTS)
+    gc.disable()
+    try:
+        with claude(wire) as client:
+            old = client.messages.create(**ASK | {"model": "old"}, stream=True)
+            next(event for event in old if event.type == "message_stop")
+            abandoned(client, "new")
+            gc.collect()
+            finalizing.catch_up()
+    finally:
+        gc.enable()
+    assert models(tracker) == ["old", "new"]
+
+
+@pytest.mark.parametrize("turns", [9])
+async def test_async_streams_that_nobody_closes_are_observed_in_their_order(
+    tracker: Recorder, wire: Wire, turns: int
+) -> None:
+    """An event loop closes what the collector found, in tasks of its own, in any order."""
+
+    async def one(model: str) -> None:
+        async with anthropic.AsyncAnthropic(api_key="k", base_url=wire.url) as client:
+            stream = await client.messages.create(**ASK | {"model": model}, stream=True)
+            async for event in stream:
+                if event.type == "message_stop":
+                    break
+            cycle: list[Any] = [stream]
+            cycle.append(cycle)
+
+    for number in range(turns):
+        wire.streams(START, DELTA, STOP)
+        await one(f"m{number}")
+        if number % 3 == 2:
+            gc.collect()
+    wire.answers(MESSAGE)
+    async with anthropic.AsyncAnthropic(api_key="k", base_url=wire.url) as client:
+        await client.messages.create(**ASK)
+    assert models(tracker) == [*(f"m{number}" for number in range(turns)), "claude-x"]
+
+
 def test_a_stream_that_is_closed_late_is_not_observed_after_a_newer_one(
     tracker: Recorder, wire: Wire
 ) -> None:
