@@ -17,6 +17,7 @@ from otel_sealed.model import (
     Finding,
     Kind,
     Role,
+    Speaker,
     State,
     Trait,
     Turn,
@@ -73,6 +74,14 @@ OWN_RULES: tuple[Rule, ...] = (
         source="contract §1.5, A4: one delta just before its block's end; an added blob may be cut",
     ),
     Rule(
+        "X12",
+        "who holds an answer that nobody here saw may hold what it continued, too",
+        fates=frozenset({Fate.DROPPED, Fate.SUBSTITUTED, Fate.ORPHANED}),
+        verdict=Verdict.UNVERIFIABLE,
+        when=frozenset({Trait.UNSEEN_REFERENCE}),
+        source="S response_create_params.py: previous_response_id; other workers answer, too",
+    ),
+    Rule(
         "X8",
         "a turn cut short, or with reasoning between its blocks, is not carried to another model",
         fates=frozenset({Fate.DROPPED}),
@@ -92,7 +101,7 @@ def circumstances(
     turn, block, facts = place.turn, place.block, place.facts
     if place.at is None:
         found.add(Trait.WHOLE_TURN)
-    elif place.at >= place.live_from:
+    elif place.at >= place.live_from and not _ends(place):
         found.add(Trait.IN_LOOP)
     if turn is not None:
         if turn.vendor and facts.vendor and turn.vendor != facts.vendor:
@@ -109,6 +118,13 @@ def circumstances(
     if "drop_block" in facts.flags:
         found.add(Trait.DROPS_BLOCK)
     return frozenset(found | _of_finding(place, finding))
+
+
+def _ends(place: Place) -> bool:
+    """Whether the request ends in the answer itself, which called nothing: no loop goes on."""
+    later = place.messages[place.at or 0 :]
+    called = place.turn is None or any(b.kind is Kind.CALL for b in place.turn.blocks)
+    return not called and all(message.speaker is Speaker.MODEL for message in later)
 
 
 def _reader(turn: Turn, facts: Facts, families: Families) -> set[Trait]:

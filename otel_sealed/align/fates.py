@@ -72,7 +72,7 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
             dated = _received(scene, turn, block, row)
             yield Outcome(dated, turn, index, block, placed[1] if placed else None, stands)
     yield from _made_up(scene, turn, pairs)
-    if turn.number not in scene.lineage.held and not scene.covered(turn, len(turn.blocks) - 1):
+    if turn.number not in scene.held and not scene.covered(turn, len(turn.blocks) - 1):
         for row, index in orphans(turn, pairs, scene):
             slot, sent = pairs[index]
             block = turn.blocks[index]
@@ -99,7 +99,7 @@ def _block(
     block = turn.blocks[index]
     seals = [v for v in block.seals() if v.state is State.PRESENT]
     if not seals:
-        if placed is not None and turn.number not in scene.lineage.held:
+        if placed is not None and turn.number not in scene.held:
             yield from echoes(block, placed, scene)
             yield from _never_sealed(scene, turn, block, placed)
         return
@@ -111,7 +111,7 @@ def _block(
         moved = moved or row.fate in (Fate.RETYPED, Fate.MISPLACED)
         merged = merged or row.fate is Fate.MERGED
     same = placed is not None and placed[1].type == block.type  # else it has no such companions
-    if present and placed and same and not moved and turn.number not in scene.lineage.held:
+    if present and placed and same and not moved and turn.number not in scene.held:
         yield from companions(block, placed, scene, scene.probe, merged=merged)
 
 
@@ -142,7 +142,7 @@ def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Ite
 
 def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Outcome]:
     """Sealed blocks amid a turn that came in whole and brought no such thing."""
-    if not pairs or not turn.complete or turn.number in scene.lineage.held:
+    if not pairs or not turn.complete or turn.number in scene.held:
         return
     slots = sorted(slot for slot, _ in pairs.values())
     full = {at for at, _ in slots if len(scene.messages[at].blocks) > 1}

@@ -90,6 +90,11 @@ class Scene:
         self.expected = lineage.expected
         self.messages = messages
         self.names = names
+        self.held = {
+            turn.number
+            for turn in lineage.turns
+            if turn.number in lineage.held and not self.foreign(turn)
+        }
         self.probe = probe
         self.vendor_of = vendor_of
         self.explained: set[tuple[SlotAt, str]] = set()

@@ -37,7 +37,7 @@ def seal_row(
     block = turn.blocks[index]
     found = scene.seals.get(value.canon, [])
     row = Finding(value.artifact, Fate.INTACT, digest_in=value.digest, size_in=value.size)
-    if turn.number in scene.lineage.held:
+    if turn.number in scene.held:
         return _held(scene, row, found), bool(found)
     if not found or _taken(scene, value, found, placed):
         row, there = _absent(scene, row, turn, index, value, placed)
@@ -165,8 +165,27 @@ def _absent(
         return evolve(row, fate=Fate.SUBSTITUTED, returned=path), False
     if swallowed(scene, turn, block):
         return evolve(row, fate=Fate.MERGED), False
+    path = _dummy(scene, turn, block) if placed is None else None
+    if path is not None:
+        return evolve(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER, returned=path), False
     cause = None if scene.regions.get(turn.number) else Cause.WHOLE_TURN
     return evolve(row, fate=Fate.DROPPED, cause=cause), False
+
+
+def _dummy(scene: Scene, turn: Turn, block: Block) -> str | None:
+    """Path of another call of the turn that bears a documented dummy, where a call is gone."""
+    if block.kind is not Kind.CALL:
+        return None
+    own = {b.payload for b in turn.blocks if b.sealed}
+    return next(
+        (
+            scene.path(slot)
+            for slot, sent in scene.regions.get(turn.number, ())
+            if sent.kind is Kind.CALL and sent.payload not in own
+            if any(value.canon in scene.names.placeholders for value in sent.seals())
+        ),
+        None,
+    )
 
 
 def _changed(

@@ -132,6 +132,11 @@ class Kept:
         return False
 
 
+def ended(data: bytes) -> bool:
+    """Whether a body, read to whatever place, says how the reply ended."""
+    return bool(_TERMINAL.search(data) or _LAST.search(data))
+
+
 def _closes(payload: Any) -> bool:
     if isinstance(payload, str):
         return _GEMINI_TERMINAL.search(payload) is not None

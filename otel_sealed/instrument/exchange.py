@@ -27,7 +27,7 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind
 
 from otel_sealed.instrument import finalizing
-from otel_sealed.instrument.body import Kept, aws_events, decoded, is_events, payloads
+from otel_sealed.instrument.body import Kept, aws_events, decoded, ended, is_events, payloads
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.runtime import Kind, Runtime, Sent
 from otel_sealed.instrument.span import Claim, claim, place
@@ -308,6 +308,7 @@ class Call:
         data = decoded(b"".join(kept.chunks), kept.encoding)
         if data is None:
             return None, None, False
+        complete = complete or ended(data)
         if "eventstream" in self._content_type:
             return None, aws_events(data), complete
         if is_events(data) or "event-stream" in self._content_type:

@@ -12,11 +12,13 @@ def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -
     """Give each block of the model to one turn: by its keys, else by its neighbours, else by order.
 
     A key shared by several turns of the line (the same short text twice, the constant seal of a
-    mock) goes to the turn of its neighbours, else to the first of them that is not yet told.
+    mock) goes to the turn of its neighbours in the message, else to that of those in its run (some
+    dialects have an item a message), else to the first of them that is not yet told.
     """
     known = {turn.number for turn in turns}
     homes = _homes(messages, poll, known)
     apart = _Apart(messages, poll)
+    near = _near(poll)
     owner: dict[SlotAt, int] = {}
     current = untold = -1
     for at, message in enumerate(messages):
@@ -36,7 +38,10 @@ def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -
         mine = []
         for index, numbers in found.items():
             if numbers:
-                current = _next([n for n in numbers if n in sure] or numbers, untold, current)
+                beside = [n for n in numbers if n in sure] or _beside(
+                    numbers, near.get(at), current
+                )
+                current = _next(beside, untold, current)
                 owner[(at, index)] = current
                 mine.append(current)
         likely = poll.by_message.get(at, ())
@@ -79,6 +84,25 @@ class _Apart:
         """Whether turn `number` stands apart from message `at`."""
         homes = self._homes.get(number)
         return homes is not None and self._run_of.get(at) not in homes
+
+
+def _near(poll: Poll) -> dict[int, set[int]]:
+    """Message to the turns that blocks of its run are of for sure."""
+    near: dict[int, set[int]] = {}
+    for run in poll.runs if poll.sure else ():
+        found = {n for slot in run if slot in poll.sure for n in poll.by_slot[slot]}
+        if found:
+            near.update(dict.fromkeys((at for at, _ in run), found))
+    return near
+
+
+def _beside(numbers: list[int], near: Collection[int] | None, current: int) -> list[int]:
+    """Of turns that hold a block, those that stand in its run: the one before it, or any."""
+    if near is None or len(numbers) == 1:
+        return numbers
+    if current in near and current in numbers:
+        return [current]
+    return [n for n in numbers if n in near] or numbers
 
 
 def _homes(

@@ -239,6 +239,7 @@ class Trait(StrEnum):
     ONLY_APPENDED = "only_appended"
     NEVER_HELD = "never_held"
     SERVER_STATE = "server_state"
+    UNSEEN_REFERENCE = "unseen_reference"
     ADDS_ITEMS = "adds_items"
     WEBSOCKET = "websocket"
     XAI = "xai"

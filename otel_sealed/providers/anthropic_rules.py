@@ -320,6 +320,14 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "A5",
+        "a signature is not read as the data of a redacted block, nor that as one",
+        {F.RETYPED},
+        V.BREAKS,
+        artifacts=_SEALS,
+        source="I microsoft/vscode PR 320196; I entireio/cli PR 1866: checked on every block",
+    ),
+    rule(
+        "A5",
         "blocks of finished turns keep their order, boundaries and type, or go as a whole",
         {*_BENT},
         V.DEGRADES,

@@ -224,7 +224,12 @@ def _position(
     rows: Sequence[Lasting] = (),
 ) -> Position:
     """Where the turns stand; `rows` are those settled up to the stand."""
-    here = [o.turn.number for o in outcomes if o.turn and o.finding.digest_out]
+    within: dict[int, tuple[int, int]] = {}
+    for o in outcomes:
+        if o.turn and o.finding.digest_out:
+            first, last = within.get(o.turn.number, (o.index, o.index))
+            within[o.turn.number] = min(first, o.index), max(last, o.index)
+    here = [*within]
     fates = {o.finding.fate for o in outcomes} | {row.finding.fate for row in rows}
     live_from = asked.sent.live_from
     if stand is not None:
@@ -236,6 +241,7 @@ def _position(
         tip=lineage.tip,
         compacted=Fate.SUPERSEDED in fates,
         live_from=live_from,
+        within=within,
     )
 
 
@@ -250,8 +256,9 @@ def _judged(
     summary: bool = False,
 ) -> Judged:
     since, at_tip = _since_tip(lineage, asked.sent.messages, told)
+    shared = _shared_traits(asked, lineage, is_summary=summary)
     return Judged(
-        findings=[_judge(asked, outcome, position, is_summary=summary) for outcome in outcomes],
+        findings=[_judge(asked, outcome, position, shared) for outcome in outcomes],
         outcomes=outcomes,
         lineage=lineage,
         chains=chains,
@@ -272,7 +279,21 @@ def _since_tip(
     return behind, told[max(at, 0)].count
 
 
-def _judge(asked: Asked, outcome: Outcome, position: Position, *, is_summary: bool) -> Finding:
+def _shared_traits(asked: Asked, lineage: Lineage, *, is_summary: bool) -> set[Trait]:
+    """The traits of all findings of a request."""
+    facts, found = asked.facts, set()
+    if facts.vendor not in KNOWN_VENDORS:
+        found.add(Trait.UNKNOWN_VENDOR)
+    if facts.reference not in ("", "conversation") and not lineage.held:
+        found.add(Trait.UNSEEN_REFERENCE)
+    if is_summary:
+        found.add(Trait.CLIENT_COMPACTION)
+        if asked.hint:
+            found.add(Trait.SAME_CONVERSATION)
+    return found
+
+
+def _judge(asked: Asked, outcome: Outcome, position: Position, shared: set[Trait]) -> Finding:
     finding, turn, facts = outcome.finding, outcome.turn, asked.facts
     known = asked.tools.known_model
     if turn is not None and turn.model and not known(facts.model):
@@ -290,17 +311,11 @@ def _judge(asked: Asked, outcome: Outcome, position: Position, *, is_summary: bo
         messages=asked.sent.messages,
     )
     found = circumstances(place, finding, asked.tools.dialect, asked.core.families)
-    traits = set(found | finding.traits)
+    traits = shared | found | finding.traits
     if not known(facts.model):
-        traits.add(Trait.UNKNOWN_MODEL)
-    if facts.vendor not in KNOWN_VENDORS:
-        traits.add(Trait.UNKNOWN_VENDOR)
-    if is_summary:
-        traits.add(Trait.CLIENT_COMPACTION)
-        if asked.hint:
-            traits.add(Trait.SAME_CONVERSATION)
+        traits |= {Trait.UNKNOWN_MODEL}
     if turn is not None:
-        traits |= position.traits(turn.number)
+        traits |= position.traits(turn.number, outcome.index)
     first = turn is None or turn.number == position.tip
     judged = judge(evolve(finding, traits=frozenset(traits), first=first), asked.tools.dialect)
     return asked.core.disputes.settle(asked.tools.dialect.name, judged)

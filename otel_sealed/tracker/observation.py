@@ -93,7 +93,7 @@ class Observation:
                 if lost:
                     self._unread.append("event.json")
                 body: Any = self._dialect.fold(payloads)
-                complete = bool(body.pop("complete", complete))  # whoever read on or did not
+                complete = complete and bool(body.pop("complete", True))
                 cut = () if complete else tuple(body.pop("cut", ()))
             else:
                 body = as_json(exchange.response) if exchange.response is not None else None

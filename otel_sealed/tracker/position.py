@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from otel_sealed.model import Trait
@@ -13,8 +14,9 @@ from otel_sealed.model.quick import quick
 class Position:
     """The turns whose seals are in the request: oldest, newest; the tip; was anything compacted.
 
-    `live_from`: index, among the messages read, of the first one of the turn under way; negative
-    where that began in what was settled before.
+    `within`: by turn, the first and the last of its blocks whose seal is there. `live_from`: index,
+    among the messages read, of the first one of the turn under way; negative where that began in
+    what was settled before.
     """
 
     first: int
@@ -22,13 +24,15 @@ class Position:
     tip: int
     compacted: bool
     live_from: int
+    within: Mapping[int, tuple[int, int]]
 
-    def traits(self, number: int) -> set[Trait]:
-        """Where a turn stands among them."""
+    def traits(self, number: int, index: int) -> set[Trait]:
+        """Where a block of a turn stands among them."""
         found = set()
-        if self.first >= number:
+        first, last = self.within.get(number, (index, index))
+        if self.first >= number and first >= index:
             found.add(Trait.FRONT)
-        elif number < self.last:
+        elif number < self.last or index < last:
             found.add(Trait.GAP)
         if number == self.tip:
             found.add(Trait.LAST_TURN)

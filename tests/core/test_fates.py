@@ -47,6 +47,7 @@ from tests.core.conversations import (
     responses,
     results,
     row_of,
+    step,
 )
 
 SIGNATURE = "anthropic.thinking.signature"
@@ -953,3 +954,57 @@ def test_a_turn_that_is_gone_is_under_way_while_the_results_of_its_calls_are_sen
     history(body).extend(ask(dialect, "And now?"))
     report = tracker.observe(exchange(dialect, body, None))
     assert row_of(report, SEALS[dialect]) == ("dropped", *old)
+
+
+def test_a_block_left_out_between_others_of_the_oldest_turn_is_a_gap() -> None:
+    """As one of any other turn, whatever was left out in front of it."""
+    tracker = Tracker(KEY)
+    asked = request("anthropic", []) | {"model": "claude-opus-5-5"}
+    first = message(thinking(), use(), stop="tool_use", model="claude-opus-5-5")
+    second = message(thinking(), redacted(), thinking(), text(), model="claude-opus-5-5")
+    around: dict[str, Any] = {"model": "claude-opus-5-5"}
+    tracker.observe(exchange("anthropic", asked, first, **around))
+    asked["messages"] += step("anthropic", first, "")
+    tracker.observe(exchange("anthropic", asked, second, **around))
+    asked["messages"] += step("anthropic", second, "And now?")
+    one, two = [m["content"] for m in asked["messages"] if m["role"] == "assistant"]
+    one[:] = [b for b in one if b["type"] != "thinking"]
+    two[:] = [b for b in two if b["type"] != "redacted_thinking"]
+    report = tracker.observe(exchange("anthropic", asked, None, **around))
+    assert row_of(report, REDACTED) == ("dropped", "breaks", "A12")
+
+
+def test_a_seal_in_the_slot_of_another_type_is_refused_in_a_finished_turn_too() -> None:
+    """An empty thought is taken for a redacted one."""
+
+    def retyped(body: Body) -> None:
+        blocks(body)[0] = {"type": "redacted_thinking", "data": blocks(body)[0]["signature"]}
+
+    report = replay("anthropic", message(thinking(""), text()), edit(retyped))
+    assert row_of(report, SIGNATURE) == ("retyped", "breaks", "A5")
+
+
+def test_an_answer_that_a_request_ends_in_is_under_no_loop() -> None:
+    """As a summary is asked for, or an answer to be gone on with."""
+    tracker = Tracker(KEY)
+    asked = request("anthropic", [])
+    answer = message(thinking(), text())
+    tracker.observe(exchange("anthropic", asked, answer))
+    said = [b for b in answer["content"] if b["type"] == "text"]
+    asked["messages"].append({"role": "assistant", "content": said})
+    report = tracker.observe(exchange("anthropic", asked, None))
+    assert row_of(report, SIGNATURE) == ("dropped", "allowed", "A8")
+
+
+def test_a_dummy_on_the_call_that_is_left_stands_for_the_seal_of_the_one_that_is_gone() -> None:
+    """A handoff takes one call of two, and the provider takes the dummy."""
+
+    def change(body: Body) -> None:
+        _, two = parts_of(body)
+        parts_of(body)[:] = [two | {"thoughtSignature": "skip_thought_signature_validator"}]
+
+    report = replay("gemini", candidate(part("call"), part("call", signed=False)), edit(change))
+    assert sorted({(f.fate.value, f.verdict.value, f.rule) for f in report.findings}) == [
+        ("fabricated", "allowed", "G9"),
+        ("fabricated", "degrades", "G9"),
+    ]

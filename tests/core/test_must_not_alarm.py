@@ -386,3 +386,61 @@ def test_a_redacted_block_beside_thinking_is_no_alarm() -> None:
     """Redacted and readable thinking side by side come back as they came."""
     report = replay("anthropic", message(redacted(), thinking(), use()))
     assert {row[0] for row in quiet(report)} == {"intact"}
+
+
+def test_a_reference_to_an_answer_that_another_worker_took() -> None:
+    """Its server may hold what that answer continued; nobody here can tell."""
+    answer = response(reasoning(), call())
+
+    def change(body: Body) -> Body:
+        kept = [i for i in body["input"] if i.get("type") != "reasoning"]
+        return body | {"input": kept, "previous_response_id": "resp_elsewhere"}
+
+    found = quiet(replay("openai", answer, change))
+    assert set(found) == {
+        ("dropped", "unverifiable", "X12"),
+        ("orphaned", "unverifiable", "X12"),
+    }
+
+
+def test_the_server_of_one_vendor_does_not_hold_the_seals_of_another() -> None:
+    """Nor did they have to be sent there."""
+    tracker = Tracker(KEY)
+    body = request("anthropic", [])
+    answer = message(thinking(), text())
+    tracker.observe(exchange("anthropic", body, answer))
+    visible = answer["content"][1]["text"]
+    there = request("openai", [])
+    there["input"] += [{"role": "assistant", "content": visible}, *ask("openai", "And now?")]
+    second = response(reasoning(), said())
+    tracker.observe(exchange("openai", there, second))
+    on = request("openai", []) | {"previous_response_id": second["id"]}
+    on["input"] = ask("openai", "And then?")
+    found = tracker.observe(exchange("openai", on, None))
+    assert {(f.artifact, f.fate.value, f.verdict.value) for f in found.findings} == {
+        ("openai.reasoning.encrypted_content", "server_held", "allowed"),
+        ("anthropic.thinking.signature", "dropped", "allowed"),
+    }
+
+
+def test_a_text_that_an_answer_trimmed_away_had_too_stays_with_its_reasoning() -> None:
+    """Dialects with an item a message: what stands between two items of a turn is its own."""
+    tracker = Tracker(KEY)
+    body = request("openai", [])
+    same = [{"type": "output_text", "text": "Let me look at the ledger."}]
+    first = response(reasoning(), said(content=same))
+    second = response(reasoning(), said(content=same), reasoning(), call())
+    for answer in (first, second):
+        tracker.observe(exchange("openai", body, answer))
+        for item in answer["output"]:
+            if item["type"] == "message":
+                item.pop("id")
+        history(body).extend(step("openai", answer, "Go on."))
+    del body["input"][:4]
+    assert body["input"][0] == second["output"][0]
+    report = tracker.observe(exchange("openai", body, None))
+    assert {(f.fate.value, f.verdict.value) for f in report.findings} == {
+        ("intact", "ok"),
+        ("dropped", "allowed"),
+        ("prefix_changed", "ok"),
+    }

@@ -419,6 +419,14 @@ CASES: dict[str, dict[str, tuple[Case, Case]]] = {
             ),
         ),
         "X11": (half(closed=False), half(closed=True)),
+        "X12": (
+            once(
+                "openai",
+                response(reasoning(), call()),
+                lambda b: without("reasoning")(b) | {"previous_response_id": "resp_elsewhere"},
+            ),
+            once("openai", response(reasoning(), call()), without("reasoning")),
+        ),
         "X8": (
             once(
                 "anthropic",
