@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from otel_sealed.align.scene import Names, Placed, Scene, same_artifact
+from otel_sealed.align.whole import in_pieces
 from otel_sealed.diagnose import diagnose
 from otel_sealed.model import (
     Block,
@@ -32,7 +33,11 @@ def companions(
     for value in block.values:
         if value.role in (Role.SIGNED, Role.ID) and value.state in (State.PRESENT, State.EMPTY):
             now = same_artifact(sent, value.artifact)
-            yield _companion(value, now, path, probe, merged=merged)
+            row = _companion(value, now, path, probe, merged=merged)
+            signed = row.fate is Fate.MODIFIED and value.role is Role.SIGNED
+            if signed and in_pieces(scene, placed, value):
+                row = _with(row, Fate.SPLIT, None)
+            yield row
     envelope = scene.names.envelopes.get(block.type, "")
     if envelope and sent.type == block.type and set(sent.extras) - set(block.extras):
         yield Finding(envelope, Fate.ENVELOPE_MODIFIED, returned=path, locus=Locus.PROCESS)

@@ -79,6 +79,24 @@ def swallowed(scene: Scene, turn: Turn, block: Block) -> bool:
     )
 
 
+def in_pieces(scene: Scene, placed: Placed, signed: Value) -> bool:
+    """Whether the signed text stands in the blocks that end in this one, of which it has the seal.
+
+    As a stream brought it, piece by piece.
+    """
+    (at, index), sent = placed
+    first = index
+    blocks = scene.messages[at].blocks
+    while first > 0 and blocks[first - 1].type == sent.type and not blocks[first - 1].sealed:
+        first -= 1
+    paths = [scene.path((at, i)) for i in range(first, index + 1)]
+    if first == index or scene.probe.joined_texts(paths) != signed.digest:
+        return False
+    for i in range(first, index):
+        scene.explained.update(((at, i), value.artifact) for value in blocks[i].seals())
+    return True
+
+
 def cut_up(scene: Scene, turn: Turn, slot: SlotAt, value: Value) -> bool:
     """Whether the sealed slots of a turn from `slot` on hold one seal in pieces."""
     later = [place for place, _ in scene.regions.get(turn.number, []) if place > slot]

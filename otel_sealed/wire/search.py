@@ -8,7 +8,7 @@ reported as dropped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -227,6 +227,10 @@ class Search:
                 if isinstance(block.get(key), str):
                     return str(block[key])
         return ""
+
+    def joined_texts(self, paths: Iterable[str]) -> bytes:
+        """Digest of the readable texts of several blocks set end to end."""
+        return self._text("".join(map(self.text, paths)))
 
     def slot_holds(self, path: str, artifact: str, shadows: tuple[Shadow, ...]) -> bool:
         """Whether a seal's slot holds one of `shadows`: readable text in the place of the seal."""

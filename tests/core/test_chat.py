@@ -238,6 +238,23 @@ def test_details_that_a_relay_puts_where_nobody_looks_are_lost_in_silence() -> N
     assert row_of(report, SIGNATURE) == ("misplaced", "degrades", "R5")
 
 
+def test_a_text_that_comes_back_in_the_pieces_of_its_stream_is_split() -> None:
+    """Told once: a piece without a seal is no made-up one."""
+
+    def pieces(message: Body) -> None:
+        (whole,) = message["reasoning_details"]
+        bare = {k: v for k, v in whole.items() if k != "signature"}
+        texts = [whole["text"][at : at + 9] for at in range(0, len(whole["text"]), 9)]
+        message["reasoning_details"] = [bare | {"text": piece} for piece in texts]
+        message["reasoning_details"].append(whole | {"text": ""})
+
+    report = replay("openrouter", reasoned(), on_first(pieces))
+    assert {(f.artifact, f.fate.value, f.verdict.value, f.rule) for f in report.findings} == {
+        (SIGNATURE, "intact", "ok", ""),
+        (TEXT, "split", "breaks", "R1"),
+    }
+
+
 def test_a_custom_tool_call_is_a_call() -> None:
     """Its name and input stand under another key."""
     call = {"id": "c1", "type": "custom", "custom": {"name": "run", "input": "x = 1"}}
