@@ -4,10 +4,11 @@ Theory of operation. A turn answered a request, and where a later one begins wit
 answer belongs behind it. But the same may have been asked more than once: again, or by another
 process, or before a restart; the answer that stands there is then one nobody here saw, and nothing
 of it was lost. So a turn is taken for the one that stands there only if something of it does: an
-id, a longer text, text that holds one of its own, a seal that is one of its own changed. The same
-calls are enough where nothing else, no other id and no seal of another, stands beside them, and so
-are short texts in their place. Of a turn that only a few words or the order of the others give a
-place before a sure one (`strange`), that place is asked in the same way.
+id, be it in a text that tells of its call, a longer text, text that holds one of its own, a seal
+that is one of its own changed. The same calls are enough where nothing else, no other id and no
+seal of another, stands beside them, and so are short texts in their place. Of a turn that only a
+few words or the order of the others give a place before a sure one (`strange`), that place is asked
+in the same way.
 """
 
 from __future__ import annotations
@@ -101,6 +102,9 @@ def _stands(
     shadows = _texts(turn)
     held = [shadow for path in run for shadow in probe.holds_at(path, shadows)]
     if any(shadow.chars >= _LONG_TEXT for shadow in held):
+        return True
+    called = {a for block in turn.blocks if block.kind is Kind.CALL for a in block.anchors}
+    if called and any(not called.isdisjoint(probe.named(path)) for path in run):
         return True
     own = {block.payload for block in turn.blocks} - {b""}
     visible = [block for block in run.values() if block.payload or block.anchors]

@@ -167,7 +167,7 @@ class Reader:
                 carrier = self._dialect.carriers.get(self._dialect.type_of(part))
                 if carrier is not None and carrier.kind is Kind.TEXT:
                     pieces.extend(_texts(part, carrier.payload))
-        text = "".join(pieces).strip()
+        text = _respelled("".join(pieces).strip())
         return (self._digest.text(text), len(text)) if text else (b"", 0)
 
     def _blocks(self, parts: tuple[tuple[str, Any], ...], *, windows: bool) -> Iterator[Block]:
@@ -372,6 +372,12 @@ def _texts(part: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
             for item in value:
                 if isinstance(item, dict) and isinstance(item.get("text"), str):
                     yield item["text"]
+
+
+def _respelled(text: str) -> str:
+    """An answer that is JSON in one spelling: hosts keep what it says as an object."""
+    value = _parsed(text)
+    return text if value is text else d.spelled(value).decode("utf-8", "surrogatepass")
 
 
 def _parsed(value: Any) -> Any:

@@ -29,6 +29,8 @@ _MAX_SIZES = 16
 _MIN_SUMMARY = 80
 _MAX_SUMMARIES = 4
 _MAX_EDGES = 4
+_WORD = re.compile(r"(?<![\w-])[\w-]{8,128}(?![\w-])", re.ASCII)
+_MOST_WORDS = 256
 _STARTS = re.compile(r"[\n>`:\"'(\[ ]+")
 # an opening and its closing mark are looked for one after the other: one pattern over both, with
 # anything between, takes quadratic time on a text of openings only
@@ -231,6 +233,11 @@ class Search:
     def joined_texts(self, paths: Iterable[str]) -> bytes:
         """Digest of the readable texts of several blocks set end to end."""
         return self._text("".join(map(self.text, paths)))
+
+    def named(self, path: str) -> frozenset[bytes]:
+        """Digests of the words of a block's readable text that may be ids, of the first few."""
+        words = islice(_WORD.finditer(self.text(path)), _MOST_WORDS)
+        return frozenset(self._digest.name(word[0]) for word in words if not word[0].isalpha())
 
     def slot_holds(self, path: str, artifact: str, shadows: tuple[Shadow, ...]) -> bool:
         """Whether a seal's slot holds one of `shadows`: readable text in the place of the seal."""

@@ -255,6 +255,32 @@ def test_a_text_that_comes_back_in_the_pieces_of_its_stream_is_split() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("dialect", "reply", "artifact", "rule"),
+    [("openrouter", reasoned(), SIGNATURE, "R7"), ("chat", called(), ON_CALL, "G19")],
+)
+def test_a_call_that_is_told_in_words_has_lost_its_seal(
+    dialect: str, reply: Body, artifact: str, rule: str
+) -> None:
+    """A host for models that call no tools writes the call down, its id too, and its result."""
+    tracker = Tracker(KEY)
+    body = request(dialect, [])
+    tracker.observe(exchange(dialect, body, reply))
+    told = [{k: call[k] for k in ("id", "type", "function")} for call in calls_of(reply)]
+    history(body).append({"role": "assistant", "content": f"Calling tools:\n{told}"})
+    history(body).append({"role": "user", "content": "Observation:\n1"})
+    report = tracker.observe(exchange(dialect, body, None))
+    assert row_of(report, artifact) == ("dropped", "degrades", rule)
+    history(body)[-2]["content"] = "Calling tools:\n[{'id': 'call_0123456789abcdef0123'}]"
+    report = tracker.observe(exchange(dialect, body, None))
+    assert report.findings == ()
+
+
+def calls_of(reply: Body) -> list[Body]:
+    found: list[Body] = message_of(reply)["tool_calls"]
+    return found
+
+
 def test_a_custom_tool_call_is_a_call() -> None:
     """Its name and input stand under another key."""
     call = {"id": "c1", "type": "custom", "custom": {"name": "run", "input": "x = 1"}}

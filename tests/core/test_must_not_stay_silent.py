@@ -33,6 +33,7 @@ from tests.core.builders import (
 from tests.core.conversations import (
     KEY,
     Body,
+    ask,
     exchange,
     history,
     replay,
@@ -297,3 +298,29 @@ def test_12_fallback_removed_between_two_runs_of_thinking() -> None:
         ("anthropic.thinking.signature", "merged"),
         ("anthropic.thinking.signature", "merged"),
     ]
+
+
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        '{"verdict":"the second","size":1}',
+        '{\n  "size": 1,\n  "verdict": "the second"\n}',
+        ' {"verdict": "the second", "size": 1, "note": null}\n',
+    ],
+)
+@pytest.mark.parametrize("dialect", ["openai", "gemini"])
+def test_an_answer_that_the_host_keeps_as_an_object(dialect: str, spelt: str) -> None:
+    """Written anew, the JSON is the same answer, and its seal is lost."""
+    whole = '{"verdict": "the second", "size": 1}'
+    if dialect == "openai":
+        answer = response(reasoning(), said(content=[{"type": "output_text", "text": whole}]))
+        back: Body = {"role": "assistant", "content": spelt}
+    else:
+        answer = candidate(part("text") | {"text": whole})
+        back = {"role": "model", "parts": [{"text": spelt}]}
+    tracker = Tracker(KEY)
+    body = request(dialect, [])
+    tracker.observe(exchange(dialect, body, answer))
+    history(body).extend([back, *ask(dialect, "And now?")])
+    report = tracker.observe(exchange(dialect, body, None))
+    assert [(fate, verdict) for _, fate, verdict in loud(report)] == [("dropped", "degrades")]
