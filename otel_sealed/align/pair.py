@@ -77,7 +77,8 @@ def _same_type(block: Block, sent: Block) -> bool:
 
 def _same_kind(block: Block, sent: Block) -> bool:
     """A sealed call or text of Gemini may have lost id and arguments alike; reasoning may not."""
-    return block.kind is sent.kind and block.kind in (Kind.CALL, Kind.TEXT, Kind.MEDIA)
+    kinds = (Kind.CALL, Kind.TEXT, Kind.MEDIA)
+    return block.kind is sent.kind and block.kind in kinds and not block.unlike(sent)
 
 
 def _may_replace(block: Block, sent: Block) -> bool:

@@ -444,3 +444,19 @@ def test_a_text_that_an_answer_trimmed_away_had_too_stays_with_its_reasoning() -
         ("dropped", "allowed"),
         ("prefix_changed", "ok"),
     }
+
+
+def test_an_answer_nobody_saw_right_behind_one_that_lost_its_calls() -> None:
+    """With nothing between them its call is no other call of the one before."""
+    tracker = Tracker(KEY)
+    body = request("gemini", [])
+    first = candidate(part(), part(signed=False))
+    tracker.observe(exchange("gemini", body, first))
+    seal = first["candidates"][0]["content"]["parts"][0]["thoughtSignature"]
+    history(body).append({"role": "model", "parts": [{"thoughtSignature": seal}]})
+    history(body).extend(step("gemini", candidate(part(signed=False), part()), ""))
+    report = tracker.observe(exchange("gemini", body, None))
+    assert {(f.fate.value, f.verdict.value) for f in report.findings} == {
+        ("misplaced", "breaks"),
+        ("unknown", "unverifiable"),
+    }
