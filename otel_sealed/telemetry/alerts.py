@@ -233,7 +233,7 @@ _REMEDY: Final = {
     Fate.DROPPED: "send it back with the turn it came in",
     Fate.MODIFIED: "send it back byte for byte as it came",
     Fate.SUBSTITUTED: "send the sealed block itself, not its readable text",
-    Fate.FABRICATED: "send the value the provider issued, not a placeholder",
+    Fate.FABRICATED: "send what the provider issued, or leave out the block that has none",
     Fate.FOREIGN: "do not ship one vendor's sealed values to another",
     Fate.MERGED: "keep blocks apart as they came",
     Fate.SPLIT: "keep the turn in one piece as it came",
