@@ -243,7 +243,7 @@ def _enter(handle: Handle) -> None:
     handle.runtime.emitter.on_seams(lambda: (len(handle._patches), len(handle._missing)))
     finalizing.watch()
     forked.watch()
-    atexit.register(_finish, handle.runtime)
+    atexit.register(_exit, handle.runtime)
 
 
 def uninstrument() -> None:
@@ -261,7 +261,7 @@ def _leave(handle: Handle) -> None:
         return
     _current = None
     _finish(handle.runtime)
-    atexit.unregister(_finish)
+    atexit.unregister(_exit)
     finalizing.unwatch()
     guard.on_error(None)
     state.reset()
@@ -286,6 +286,12 @@ def effect(call_id: str, value: Any) -> None:
 def _finish(runtime: Runtime) -> None:
     with shield("patch.finish"):
         runtime.settle_finished()
+
+
+def _exit(runtime: Runtime) -> None:
+    """The process ends: what hangs open is read no further."""
+    with shield("patch.exit"):
+        runtime.settle_open()
 
 
 def _imported(module: Any) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
+from operator import attrgetter
 from typing import Any, Protocol
 
 from opentelemetry.trace import Span, Tracer
@@ -86,6 +87,9 @@ class Open(Protocol):
 
     started: float
 
+    def settle(self) -> None:
+        """Settle it, whatever of it was read."""
+
     def settle_if_left(self, before: float) -> None:
         """Settle it if its end had passed `before` that time, though nobody closed it."""
 
@@ -142,6 +146,14 @@ class Runtime:
             if call.started < before:
                 finalizing.later(call.started, partial(call.settle_if_left, before))
         finalizing.catch_up(before)
+
+    def settle_open(self) -> None:
+        """Settle every stream, oldest first, whether its end was read or not."""
+        with self._lock:
+            waiting = sorted(self._open.values(), key=attrgetter("started"))
+        for call in waiting:
+            call.settle()
+        finalizing.catch_up()
 
 
 @dataclass(frozen=True, slots=True)

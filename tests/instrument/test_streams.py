@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import gzip
 import json
+import subprocess
+import sys
 import threading
 import weakref
 import zlib
@@ -18,6 +20,8 @@ from otel_sealed.instrument import body as bodies
 from otel_sealed.instrument import finalizing, guard, instrument, uninstrument
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.instrument.conftest import Recorder, Spans, Wire
 
 pytestmark = pytest.mark.usefixtures("handle")
@@ -276,6 +280,31 @@ def test_a_stream_that_is_read_on_beside_a_newer_call_is_not_cut_short(
         list(old)
     assert models(tracker) == ["b", "a"]
     assert tracker.exchanges[1].events == START + DELTA + STOP
+
+
+def test_what_hangs_open_when_the_process_ends_is_observed(tmp_path: Path, wire: Wire) -> None:
+    """As a cut stream, once, in the order of the calls."""
+    script = tmp_path / "agent.py"
+    script.write_text(
+        "import json, sys, anthropic, otel_sealed\n"
+        "class Tracker:\n"
+        "    def observe(self, exchange):\n"
+        "        asked = json.loads(exchange.request)['model']\n"
+        "        print(asked, exchange.complete, exchange.events.count(b'data:'))\n"
+        "        raise RuntimeError\n"
+        "otel_sealed.instrument('anthropic', tracker=Tracker())\n"
+        "client = anthropic.Anthropic(api_key='k', base_url=sys.argv[1])\n"
+        "ask = {'max_tokens': 9, 'messages': [], 'stream': True}\n"
+        "streams = [client.messages.create(model=m, **ask) for m in 'ab']\n"
+        "for stream in streams: next(iter(stream))\n"
+    )
+    pause = threading.Event()
+    for _ in "ab":
+        wire.streams(START, BLOCK + STOP, pause=pause)
+    command = [sys.executable, str(script), wire.url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    pause.set()
+    assert done.stdout.splitlines() == ["a False 1", "b False 1"]
 
 
 def test_what_the_collector_found_is_not_observed_before_an_older_stream(
