@@ -104,6 +104,11 @@ class Field:
         if self.hidden is not None:
             yield self.hidden
 
+    def names(self) -> Iterator[str]:
+        """The key itself of each of its dotted ones: the last part that is no number."""
+        for key in (self.key, *self.aliases):
+            yield next(part for part in reversed(key.split(".")) if not part.isdecimal())
+
     @staticmethod
     def told(text: str, mark: str) -> str:
         """The value in the text of a key; empty where there is none."""
@@ -114,11 +119,11 @@ class Field:
 class Carrier:
     """What a block type is to fidelity.
 
-    `ids`: keys whose values are anchors; `server_id`: the id the provider minted and pairs by;
-    `transient`: how ids begin that it does not keep;
-    `payload`: keys of the visible content, a weak anchor; `shadows`: keys of readable stand-ins of
-    the seal; `children`: keys that hold nested carriers; `keys`: further keys that are known and
-    not compared; `envelope`: the artifact name for gained keys, empty where nobody minds;
+    `ids`: keys whose values are anchors, as is what stands in them before `mark`; `server_id`:
+    the id the provider minted and pairs by; `transient`: how ids begin that it does not keep;
+    `payload`: keys of the visible content, a weak anchor; `shadows`: keys of readable stand-ins
+    of the seal; `children`: keys that hold nested carriers; `keys`: further keys that are known
+    and not compared; `envelope`: the artifact name for gained keys, empty where nobody minds;
     `paired`: must stand with the next item of its response; `orphan`: its artifact name when it
     stands without the item it came with. For tool pairs: `label`, `arguments`, `result` and
     `failed` are the keys of the tool's name, its arguments, its result and an error flag.
@@ -128,6 +133,7 @@ class Carrier:
     kind: Kind
     fields: tuple[Field, ...] = ()
     ids: tuple[str, ...] = ()
+    mark: str = ""
     server_id: str = ""
     transient: str = ""
     payload: tuple[str, ...] = ()

@@ -2,8 +2,9 @@
 
 OpenAI itself seals nothing on this wire. Others carry their state beside the fields it has:
 OpenRouter in `reasoning_details`, Google in `extra_content` of a message or of a tool call, LiteLLM
-in `thinking_blocks`, in the ids of tool calls and in `provider_specific_fields`. Sources: contract
-§5 (G19, G20) and §6, sdk-surface §1.2 and §6, field reports 137 to 142, litellm 1.110 (its
+in `thinking_blocks`, in the ids of tool calls and in `provider_specific_fields`, Portkey in
+`function.thought_signature` of a call and in `content_blocks`. Sources: contract §5 (G19, G20) and
+§6, sdk-surface §1.2 and §6, field reports 137 to 142, litellm 1.110 (its
 vertex_ai/gemini/transformation.py). Checked 2026-11-30.
 """
 
@@ -35,18 +36,22 @@ _GEMINI_3 = re.compile(r"(^|[./])gemini-3")
 _SIGNING = "anthropic-"
 
 _DETAIL_ID = Field("id", "openrouter.reasoning_details.id", Role.ID)
-_GOOGLE = ("extra_content", "google")
+_GOOGLE = "extra_content.google"
 _BESIDE = "provider_specific_fields"
+_MARK = "__thought__"
 _CALL_SEALS = (
     Field(
-        "extra_content.google.thought_signature", "gemini.tool_call.thought_signature", binary=True
+        "extra_content.google.thought_signature",
+        "gemini.tool_call.thought_signature",
+        binary=True,
+        aliases=("function.thought_signature",),
     ),
     Field(
         f"{_BESIDE}.thought_signature",
         "litellm.tool_call.thought_signature",
         binary=True,
         aliases=(f"function.{_BESIDE}.thought_signature",),
-        hidden=("id", "__thought__"),
+        hidden=("id", _MARK),
     ),
 )
 _THE_MODELS = frozenset({"tool_calls", "reasoning_details", "thinking_blocks"})
@@ -109,6 +114,7 @@ _CARRIERS = (
             Kind.CALL,
             fields=_CALL_SEALS,
             ids=("id",),
+            mark=_MARK,
             payload=(f"{name}.name", f"{name}.{arguments}"),
             keys=_OTHERS,
             label=f"{name}.name",
@@ -123,7 +129,7 @@ _CARRIERS = (
         label="name",
         arguments="arguments",
     ),
-    Carrier("tool", Kind.RESULT, ids=("tool_call_id",), label="name", result="content"),
+    Carrier("tool", Kind.RESULT, ids=("tool_call_id",), mark=_MARK, label="name", result="content"),
     Carrier("image_url", Kind.MEDIA),
     Carrier("input_audio", Kind.MEDIA),
     Carrier("file", Kind.MEDIA),
@@ -172,39 +178,53 @@ def _speaker(message: Any) -> Speaker:
     return Speaker.SYSTEM if role in ("system", "developer") else Speaker.USER
 
 
-def _said(message: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """The blocks of a message of the model: reasoning, then text, then calls, then its seal."""
+def _said(message: Mapping[str, Any], *, came: bool = False) -> tuple[tuple[str, Any], ...]:
+    """The blocks of a message of the model: reasoning, then text, then calls, then its seal.
+
+    `came`: it is an answer, in which LiteLLM puts what it has no field for beside the others; it
+    looks for that nowhere but where its home has it.
+    """
+    beside = message.get(_BESIDE)
+    beside = beside if isinstance(beside, dict) else {}
+    hidden = beside if came else {}
     parts = [
-        *_listed(message, "reasoning_details"),
+        *(_listed(message, "reasoning_details") or _listed(hidden, "reasoning_details", _BESIDE)),
         *_listed(message, "thinking_blocks"),
+        *_thoughts(message),
         *_content(message),
         *_listed(message, "tool_calls"),
     ]
     if isinstance(message.get("function_call"), dict):
         parts.append(("function_call", message["function_call"]))
-    extra = message.get("extra_content")
-    google = extra.get("google") if isinstance(extra, dict) else None
-    if isinstance(google, dict) and google.get("thought_signature") is not None:
-        parts.append((".".join(_GOOGLE), google))
-    beside = message.get(_BESIDE)
-    if isinstance(beside, dict) and _signs_the_text(beside, message):
+    for holder, path in ((message, ""), (hidden, f"{_BESIDE}.")):
+        google = lookup(holder, _GOOGLE)
+        if isinstance(google, dict) and google.get("thought_signature") is not None:
+            parts.append((path + _GOOGLE, google))
+            break
+    if _signs_the_text(beside, message):
         parts.append((_BESIDE, beside))
     return tuple(parts)
+
+
+def _thoughts(message: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Those among the blocks that Portkey hands on beside the text."""
+    return [
+        (path, block)
+        for path, block in _listed(message, "content_blocks")
+        if isinstance(block, dict) and block.get("type") in ("thinking", "redacted_thinking")
+    ]
 
 
 def _signs_the_text(beside: Mapping[str, Any], message: Mapping[str, Any]) -> bool:
     """Whether the first signature that LiteLLM lists is the text's: those of calls are there, too.
 
-    It sends that one back with the text, unless a call has it.
+    It sends that one back with a text in one piece, unless a call has it.
     """
     listed = beside.get("thought_signatures")
     first = listed[0] if isinstance(listed, list) and listed else None
-    if not isinstance(first, str) or not first:
+    if not isinstance(first, str) or not first or not isinstance(message.get("content"), str):
         return False
-    calls = message.get("tool_calls")
-    return not any(
-        _of_the_call(call) == first for call in (calls if isinstance(calls, list) else ())
-    )
+    return not any(_of_the_call(call) == first for _, call in _listed(message, "tool_calls"))
 
 
 def _of_the_call(call: Any) -> str | None:
@@ -215,10 +235,14 @@ def _of_the_call(call: Any) -> str | None:
     return None
 
 
-def _listed(message: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:
+def _listed(message: Mapping[str, Any], key: str, under: str = "") -> list[tuple[str, Any]]:
+    """The items under a key with their paths; `under`: where the message stands itself."""
     items = message.get(key)
-    for index, item in enumerate(items if isinstance(items, list) else ()):
-        yield f"{key}.{index}", item
+    path = f"{under}.{key}" if under else key
+    return [
+        (f"{path}.{index}", item)
+        for index, item in enumerate(items if isinstance(items, list) else ())
+    ]
 
 
 def _content(message: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -241,12 +265,12 @@ def _answer(body: Any) -> RawAnswer:
         if isinstance(choice, dict) and isinstance(choice.get("message"), dict)
     ]
     error = body.get("error") or next((c["error"] for _, c in choices if c.get("error")), None)
-    if error and not any(_said(choice["message"]) for _, choice in choices):
+    if error and not any(_said(choice["message"], came=True) for _, choice in choices):
         return RawAnswer((), error=error)
     alone = len(choices) == 1
     index, choice = choices[0] if choices else (0, {})
     return RawAnswer(
-        parts=_said(choice["message"]) if alone else (),
+        parts=_said(choice["message"], came=True) if alone else (),
         path=f"choices.{index}.message",
         id=as_text(body.get("id")),
         model=as_text(body.get("model")),

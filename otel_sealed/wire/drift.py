@@ -83,7 +83,7 @@ _known: dict[tuple[str, str], tuple[Carrier, frozenset[str]]] = {}
 
 
 def _keys(carrier: Carrier) -> frozenset[str]:
-    keys = [key for f in carrier.fields for key in (f.key, *f.aliases)]
+    keys = [name for f in carrier.fields for name in f.names()]
     keys += [*carrier.ids, *carrier.payload, *carrier.shadows, carrier.arguments, carrier.result]
     return frozenset(key.rsplit(".", 1)[-1] for key in keys if key) | carrier.keys
 

@@ -206,6 +206,9 @@ class Reader:
         values = tuple([self._value(part, f, texts, windows=windows) for f in fields])
         payload, chars = self._payload(part, carrier, texts) if carrier.payload else (b"", 0)
         ids = [text for key in carrier.ids if isinstance(text := lookup(part, key), str) and text]
+        ids += [
+            text.partition(carrier.mark)[0] for text in ids if carrier.mark and carrier.mark in text
+        ]
         server_id = as_text(lookup(part, carrier.server_id)) if carrier.server_id else ""
         return Block(
             name,

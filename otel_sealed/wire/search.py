@@ -406,11 +406,11 @@ def _sealed_keys(dialect: Dialect) -> frozenset[str]:
 
 def _last_parts(dialect: Dialect) -> set[str]:
     return {
-        key.rsplit(".", 1)[-1]
+        name
         for carrier in dialect.carriers.values()
         for f in carrier.fields
         if f.role == "seal"
-        for key in (f.key, *f.aliases)
+        for name in f.names()
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -50,6 +51,7 @@ DATA = "openrouter.reasoning_details.data"
 SIGNATURE = "openrouter.reasoning_details.signature"
 TEXT = "openrouter.reasoning_details.text"
 THINKING = "litellm.thinking_blocks.signature"
+THINKING_TEXT = "litellm.thinking_blocks.text"
 HIDDEN = "litellm.thinking_blocks.data"
 OPENAI: dict[str, Any] = {"provider": "", "host": "api.openai.com", "model": "gpt-5.6-sol"}
 NOWHERE: dict[str, Any] = {"provider": "", "host": "gateway.internal"}
@@ -168,7 +170,7 @@ def test_a_seal_that_a_relay_gave_twice_is_lost_with_both() -> None:
 
 
 def test_a_seal_that_is_left_beside_the_message_alone_is_no_longer_on_its_call() -> None:
-    """LiteLLM puts it on the text then."""
+    """LiteLLM puts it on a text then, if there is one."""
 
     @edit
     def beside(body: Body) -> None:
@@ -177,7 +179,7 @@ def test_a_seal_that_is_left_beside_the_message_alone_is_no_longer_on_its_call()
             for call in message.get("tool_calls") or ():
                 call.pop("provider_specific_fields", None)
 
-    assert row_of(replay("chat", relayed(), beside), IN_ID) == ("retyped", "breaks", "G6")
+    assert row_of(replay("chat", relayed(), beside), IN_ID) == ("misplaced", "breaks", "G6")
 
 
 def test_the_seal_of_a_relayed_text_is_missed_and_its_change_is_seen() -> None:
@@ -194,6 +196,76 @@ def test_the_seal_of_a_relayed_text_is_missed_and_its_change_is_seen() -> None:
         "breaks",
         "G11",
     )
+
+
+def test_a_relayed_text_in_several_parts_is_not_sent_with_the_signature_beside_it() -> None:
+    """LiteLLM puts it on a text in one piece only."""
+
+    def parts(message: Body) -> None:
+        message["content"] = [{"type": "text", "text": message["content"]}]
+
+    found = row_of(replay("chat", relayed_text(), on_first(parts)), RELAYED)
+    assert found == ("misplaced", "degrades", "G6")
+
+
+@pytest.mark.parametrize("reply", [relayed(), relayed_text(), blocked(thought())])
+def test_a_relay_takes_off_what_another_vendor_could_not_read(reply: Body) -> None:
+    """LiteLLM does, so that nothing foreign reaches the other."""
+    to_another = edit(lambda body: body.update(model="gpt-5.6-sol"))
+    report = replay("chat", reply, to_another, minted=NOWHERE, **NOWHERE)
+    told = {(f.fate.value, f.verdict.value) for f in report.findings if f.artifact != THINKING_TEXT}
+    assert told == {("foreign", "allowed")}
+
+
+@pytest.mark.parametrize("spelt", [str.lower, lambda name: name.replace("+", "_")])
+def test_an_id_that_was_spelt_anew_has_a_changed_seal_in_it(spelt: Callable[[str], str]) -> None:
+    """What stands before the mark still says which call it is."""
+
+    @edit
+    def renamed(body: Body) -> None:
+        for message in body["messages"]:
+            for call in message.get("tool_calls") or ():
+                call["id"] = spelt(call["id"])
+            if "tool_call_id" in message:
+                message["tool_call_id"] = spelt(message["tool_call_id"])
+
+    reply = in_id()
+    call = message_of(reply)["tool_calls"][0]
+    call["id"] = f"call_1__thought__{'+/Ab' * 30}"
+    assert row_of(replay("chat", reply, renamed), IN_ID) == ("modified", "breaks", "G11")
+
+
+def test_what_a_relay_puts_beside_an_answer_is_looked_for_at_its_own_place() -> None:
+    """LiteLLM hands details on under a key at which it looks for nothing."""
+    reply = reasoned()
+    message = message_of(reply)
+    message["provider_specific_fields"] = {"reasoning_details": message.pop("reasoning_details")}
+    place = "choices.0.message.provider_specific_fields.reasoning_details.0"
+    assert received(came(reply)) == [(SIGNATURE, place)]
+
+    def lifted(message: Body) -> None:
+        message |= message.pop("provider_specific_fields")
+
+    assert row_of(replay("openrouter", reply, on_first(lifted)), SIGNATURE)[:2] == ("intact", "ok")
+    assert row_of(replay("openrouter", reply), SIGNATURE) == ("misplaced", "degrades", "R5")
+
+
+def test_the_signatures_of_portkey_are_read() -> None:
+    """On the function of a call, and in blocks beside the text."""
+    call = tool_call(MINT)
+    call["function"]["thought_signature"] = MINT.seal()
+    reply = answer("chat", calls=[call])
+
+    def bare(message: Body) -> None:
+        message["tool_calls"][0]["function"].pop("thought_signature")
+
+    assert row_of(replay("chat", reply, on_first(bare)), ON_CALL) == ("dropped", "breaks", "G19")
+    blocks = [thought(), {"type": "redacted_thinking", "data": MINT.seal()}]
+    reply = answer("openrouter", content="Done.", content_blocks=blocks)
+    places = [f"choices.0.message.content_blocks.{number}" for number in (0, 1)]
+    assert received(came(reply)) == [(THINKING, places[0]), (HIDDEN, places[1])]
+    lost = replay("openrouter", reply, without("content_blocks"))
+    assert {f.fate.value for f in lost.findings} == {"dropped"}
 
 
 def test_streamed_signatures_of_a_relay_are_one_list() -> None:
