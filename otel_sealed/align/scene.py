@@ -90,7 +90,7 @@ class Scene:
         self.expected = lineage.expected
         self.messages = messages
         self.names = names
-        self.held = {
+        self.held = lineage.held and {
             turn.number
             for turn in lineage.turns
             if turn.number in lineage.held and not self.foreign(turn)

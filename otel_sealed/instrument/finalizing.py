@@ -49,7 +49,7 @@ def later(at: float, work: Callable[[], None]) -> None:
 
 def catch_up(before: float = inf) -> None:
     """Do what is queued of a time before that one, oldest first; not while a collection runs."""
-    while not running() and (due := _due(before)):
+    while _queue and not running() and (due := _due(before)):
         for _, work in due:
             work()
 
