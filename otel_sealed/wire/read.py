@@ -379,7 +379,7 @@ def _texts(part: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
 
 def _respelled(text: str) -> str:
     """An answer that is JSON in one spelling: hosts keep what it says as an object."""
-    value = _parsed(text)
+    value = _parsed(text) if text[:1] + text[-1:] in ("{}", "[]") else text
     return text if value is text else d.spelled(value).decode("utf-8", "surrogatepass")
 
 
