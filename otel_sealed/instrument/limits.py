@@ -52,6 +52,10 @@ NOT_COVERED: Final = (
         "of chat.completions, batches, and several choices of one call (n)",
         "which choice the conversation goes on with is not told",
     ),
+    Limit(
+        "behind LiteLLM, Gemini's signatures on Messages and Responses; Portkey's streamed blocks",
+        "they stand in fields of the gateway's own, which are read on Chat Completions alone",
+    ),
 )
 
 

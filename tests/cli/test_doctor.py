@@ -211,7 +211,7 @@ def test_rules_that_nobody_checked_for_long_are_to_be_mended() -> None:
 def test_what_cannot_be_covered_is_named() -> None:
     found = of("not covered", lines())
     assert found == [("note", f"{limit.what}: {limit.why}") for limit in NOT_COVERED]
-    assert len(found) == 6
+    assert len(found) == 7
 
 
 def test_other_tracers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
