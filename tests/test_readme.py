@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,14 @@ def test_the_code_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     anthropic = pytest.importorskip("anthropic")
     import otel_sealed
 
+    made: list[Any] = []
+    begin = anthropic.Anthropic.__init__
+
+    def kept(client: Any, *args: Any, **kwargs: Any) -> None:
+        begin(client, *args, **kwargs)
+        made.append(client)
+
+    monkeypatch.setattr(anthropic.Anthropic, "__init__", kept)
     names: dict[str, object] = {}
     with StrictProvider() as provider:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", provider.anthropic_url)
@@ -102,9 +111,8 @@ def test_the_code_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         finally:
             otel_sealed.uninstrument()
             # A program ends and its sockets with it; here they would outlive it.
-            for value in names.values():
-                if isinstance(value, anthropic.Anthropic):
-                    value.close()
+            for client in made:
+                client.close()
         (exchange,) = provider.exchanges
     assert exchange.status == 200
     assert "anthropic.thinking.signature" in capsys.readouterr().out
