@@ -109,7 +109,7 @@ def _guessed(
     """
     for run in poll.runs:
         strange = any(at in poll.strange for at, _ in run)
-        sure = {n for slot in run if slot in poll.sure for n in poll.by_slot[slot]}
+        sure = poll.sure_in(run)
         places: dict[int, list[SlotAt]] = {}
         for slot in run:
             number = owner.get(slot)

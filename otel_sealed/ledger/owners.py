@@ -90,7 +90,7 @@ def _near(poll: Poll) -> dict[int, set[int]]:
     """Message to the turns that blocks of its run are of for sure."""
     near: dict[int, set[int]] = {}
     for run in poll.runs if poll.sure else ():
-        found = {n for slot in run if slot in poll.sure for n in poll.by_slot[slot]}
+        found = poll.sure_in(run)
         if found:
             near.update(dict.fromkeys((at for at, _ in run), found))
     return near

@@ -79,6 +79,10 @@ class Poll:
         same = [b for b in turn.blocks if b.payload == sent.payload] if turn is not None else []
         return bool(same) and all(block.unlike(sent) for block in same)
 
+    def sure_in(self, run: Sequence[SlotAt]) -> set[int]:
+        """The turns that sure blocks at these places are of."""
+        return {n for slot in run if slot in self.sure for n in self.by_slot[slot]}
+
     def vote(self, numbers: tuple[int, ...], weight: int) -> None:
         """Speak for each of these turns."""
         for n in numbers:

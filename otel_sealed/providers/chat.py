@@ -27,7 +27,7 @@ from otel_sealed.contract import (
 from otel_sealed.model import Facts, Kind, Role, Speaker, Trait, Turn, Usage
 from otel_sealed.providers.chat_rules import RULES
 from otel_sealed.providers.chat_stream import fold
-from otel_sealed.wire.parse import as_count, as_text, lookup
+from otel_sealed.wire.parse import as_count, as_text, first_text, lookup
 
 _KNOWN_MODEL = re.compile(r"(^|[./])(claude|gemini-[123]|gpt-[3456]|o[1-9](-|$)|codex|grok)")
 _GEMINI_2 = re.compile(r"(^|[./])gemini-2")
@@ -224,15 +224,8 @@ def _signs_the_text(beside: Mapping[str, Any], message: Mapping[str, Any]) -> bo
     first = listed[0] if isinstance(listed, list) and listed else None
     if not isinstance(first, str) or not first or not isinstance(message.get("content"), str):
         return False
-    return not any(_of_the_call(call) == first for _, call in _listed(message, "tool_calls"))
-
-
-def _of_the_call(call: Any) -> str | None:
-    for key, mark in _CALL_SEALS[-1].places():
-        found = lookup(call, key)
-        if isinstance(found, str) and (told := Field.told(found, mark)):
-            return told
-    return None
+    places = tuple(_CALL_SEALS[-1].places())
+    return all(first_text(call, places) != first for _, call in _listed(message, "tool_calls"))
 
 
 def _listed(message: Mapping[str, Any], key: str, under: str = "") -> list[tuple[str, Any]]:

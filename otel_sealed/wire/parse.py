@@ -63,6 +63,15 @@ def lookup(part: Any, dotted: str, default: Any = None) -> Any:
     return found
 
 
+def first_text(part: Any, places: Iterable[tuple[str, str]]) -> str | None:
+    """The first text there is under these keys, each with the mark behind which it begins."""
+    for key, mark in places:
+        found = lookup(part, key)
+        if isinstance(found, str) and (told := found.partition(mark)[2] if mark else found):
+            return told
+    return None
+
+
 def as_text(value: object) -> str:
     """A text of a body, empty for anything else."""
     return value if isinstance(value, str) else ""

@@ -17,7 +17,7 @@ from typing import Any
 from otel_sealed import digest as d
 from otel_sealed.contract import Dialect
 from otel_sealed.model import Kind, Shadow
-from otel_sealed.wire.parse import lookup
+from otel_sealed.wire.parse import first_text, lookup
 
 _MAX_HASHES = 60_000
 _HASH_UNIT = 4_096  # a long text costs as many of them as it has such pieces
@@ -168,10 +168,9 @@ class Search:
         if isinstance(block, dict):
             carrier = self._dialect.carriers.get(self._dialect.type_of(block))
             for f in carrier.fields if carrier else ():
-                for key, mark in f.places() if f.artifact == artifact else ():
-                    value = lookup(block, key)
-                    if isinstance(value, str) and (told := f.told(value, mark)):
-                        return told
+                told = first_text(block, f.places()) if f.artifact == artifact else None
+                if told is not None:
+                    return told
         return None
 
     def encoded(self, path: str, artifact: str) -> tuple[bytes, ...]:

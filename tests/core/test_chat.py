@@ -158,14 +158,7 @@ def test_a_seal_that_a_relay_gives_twice_is_whole_while_one_of_both_comes_back()
 def test_a_seal_that_a_relay_gave_twice_is_lost_with_both() -> None:
     """As where it stood in the id alone."""
 
-    @edit
-    def both(body: Body) -> None:
-        body |= short_ids(body)
-        for message in body["messages"]:
-            for call in message.get("tool_calls") or ():
-                call.pop("provider_specific_fields", None)
-            message.pop("provider_specific_fields", None)
-
+    both = edit(lambda body: body.update(without("provider_specific_fields")(short_ids(body))))
     assert row_of(replay("chat", relayed(), both), IN_ID) == ("dropped", "breaks", "G20")
 
 

@@ -228,7 +228,6 @@ CHUNK = (
 )
 SAID = CHUNK % b'{"index":0,"delta":{"role":"assistant","content":"x"},"finish_reason":null}'
 FINISHED = CHUNK % b'{"index":0,"delta":{},"finish_reason":"stop"}'
-CHAT = SAID + FINISHED + CHUNK % b"" + b"data: [DONE]\n\n"
 DELTA = (
     b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn",'
     b'"stop_sequence":null},"usage":{"output_tokens":2}}\n\n'
