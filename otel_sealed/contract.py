@@ -123,10 +123,11 @@ class Carrier:
     the id the provider minted and pairs by; `transient`: how ids begin that it does not keep;
     `payload`: keys of the visible content, a weak anchor; `shadows`: keys of readable stand-ins
     of the seal; `children`: keys that hold nested carriers; `keys`: further keys that are known
-    and not compared; `envelope`: the artifact name for gained keys, empty where nobody minds;
-    `paired`: must stand with the next item of its response; `orphan`: its artifact name when it
-    stands without the item it came with. For tool pairs: `label`, `arguments`, `result` and
-    `failed` are the keys of the tool's name, its arguments, its result and an error flag.
+    and not compared, `hollow` those that are while they hold nothing; `envelope`: the artifact name
+    for gained keys, empty where nobody minds; `paired`: must stand with the next item of its
+    response; `orphan`: its artifact name when it stands without the item it came with. For tool
+    pairs: `label`, `arguments`, `result` and `failed` are the keys of the tool's name, its
+    arguments, its result and an error flag.
     """
 
     type: str
@@ -140,6 +141,7 @@ class Carrier:
     shadows: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
     keys: frozenset[str] = frozenset()
+    hollow: frozenset[str] = frozenset()
     envelope: str = ""
     paired: bool = False
     orphan: str = ""

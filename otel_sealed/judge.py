@@ -101,8 +101,8 @@ def circumstances(
     turn, block, facts = place.turn, place.block, place.facts
     if place.at is None:
         found.add(Trait.WHOLE_TURN)
-    elif place.at >= place.live_from and not _ends(place):
-        found.add(Trait.IN_LOOP)
+    elif place.at >= place.live_from:
+        found.add(Trait.AT_END if _ends(place) else Trait.IN_LOOP)
     if turn is not None:
         if turn.vendor and facts.vendor and turn.vendor != facts.vendor:
             found.add(Trait.FOREIGN_TURN)
@@ -146,10 +146,7 @@ def _projectable(turn: Turn) -> bool:
     """Only a whole turn that stopped by itself, its reasoning in front, goes to another model."""
     kinds = [block.kind is Kind.REASONING for block in turn.blocks]
     leading = kinds == sorted(kinds, reverse=True)
-    return turn.complete and leading and turn.stop in _WHOLE_STOPS
-
-
-_WHOLE_STOPS = frozenset({"", "end_turn", "tool_use", "stop_sequence", "stop", "completed"})
+    return leading and turn.ended
 
 
 def _of_finding(place: Place, finding: Finding) -> set[Trait]:

@@ -106,20 +106,25 @@ def orphans(turn: Turn, pairs: Mapping[int, Placed], scene: Scene) -> Iterator[t
 
     A paired item (reasoning) and the group that follows it up to the next paired item need each
     other; one member of the group, right behind it, is enough for the reasoning, each member needs
-    the reasoning.
+    the reasoning. What followed where the answer was cut off never came, and is missed all the
+    same where somebody else speaks next.
     """
     names = scene.names
     for index, block in enumerate(turn.blocks):
         if block.type not in names.paired:
             continue
         group = _group(turn, index, names)
-        if not group:
+        cut_off = index == len(turn.blocks) - 1 and not turn.ended
+        if not (group or cut_off):
+            continue
+        if any(scene.kept(turn, turn.blocks[i]) for i in (index, *group)):
             continue
         here = pairs.get(index)
         followers = [i for i in group if i in pairs]
         if here is not None and here[1].has_server_id:
             behind = [pairs[i][0] > here[0] for i in followers]  # else it is reordered
-            if not followers or (all(behind) and _parted(scene, here[0])):
+            parted = _parted(scene, here[0])
+            if parted if cut_off else not followers or (all(behind) and parted):
                 yield _orphan(names.orphans[block.type], scene, here), index
         if here is None:
             for i in followers:

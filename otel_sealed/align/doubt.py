@@ -13,11 +13,12 @@ in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from otel_sealed.align.scene import Names, path_of, same_artifact
+from otel_sealed.align.scene import LEAST_SEAL, Names, path_of, same_artifact
 from otel_sealed.diagnose import akin
 from otel_sealed.model import (
+    Block,
     Kind,
     Lineage,
     Message,
@@ -31,8 +32,6 @@ from otel_sealed.wire.read import READABLE
 from otel_sealed.wire.search import Search
 
 _LONG_TEXT = 24
-_LEAST_SEAL = 48
-"""Bytes; what is shorter, or no base64, was issued by nobody: a host wrote it."""
 
 
 def doubtful(
@@ -95,6 +94,8 @@ def _stands(
         path_of(names.root, messages[at], index): messages[at].blocks[index]
         for at, index in sorted(slots)
     }
+    if _carved(turn, run, probe):
+        return True
     sent = [(path, value) for path, block in run.items() for value in block.seals()]
     seals = [_seal(turn, value, path, names, probe) for path, value in sent]
     if True in seals or False in seals:
@@ -116,6 +117,17 @@ def _stands(
     return told and (bool(held) or all(block.payload in own for block in visible))
 
 
+def _carved(turn: Turn, run: Mapping[str, Block], probe: Search) -> bool:
+    """Whether an answer that was text with tags is sent as reasoning and text."""
+    kinds = [block.kind for block in run.values()]
+    if kinds != [Kind.REASONING, Kind.TEXT] or len(turn.blocks) != 1:
+        return False
+    came = turn.blocks[0]
+    thought, rest = run
+    said = Shadow(came.payload, came.payload_chars)
+    return came.kind is Kind.TEXT and probe.carved((thought, rest), said)
+
+
 def _texts(turn: Turn) -> tuple[Shadow, ...]:
     """What the turn said and thought, as far as it can be read."""
     own = [
@@ -131,7 +143,7 @@ def _seal(turn: Turn, sent: Value, path: str, names: Names, probe: Search) -> bo
     if sent.state is not State.PRESENT or sent.canon in names.placeholders:
         return None
     binary = sent.artifact in names.binary
-    issued = sent.size >= _LEAST_SEAL
+    issued = sent.size >= LEAST_SEAL
     for block in turn.blocks:
         came = same_artifact(block, sent.artifact)
         if came is None or came.state is State.ABSENT:

@@ -15,7 +15,14 @@ from collections.abc import Callable, Iterator
 
 from otel_sealed.align.companions import companions, echoes, orphans
 from otel_sealed.align.pair import pair
-from otel_sealed.align.scene import Held, Names, Outcome, Placed, Scene, same_artifact
+from otel_sealed.align.scene import (
+    LEAST_SEAL,
+    Names,
+    Outcome,
+    Placed,
+    Scene,
+    same_artifact,
+)
 from otel_sealed.align.seal import seal_row, sent_as
 from otel_sealed.align.whole import closed_up, home, shape
 from otel_sealed.model import (
@@ -61,8 +68,9 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
         yield from _absent(scene, turn)
         return
     pairs = pair(turn.blocks, scene.regions[turn.number])
-    at = home(scene, turn, pairs)
     whole = shape(scene, turn, pairs)
+    at = home(scene, turn, pairs)
+    last = max((slot[0] for slot, _ in pairs.values()), default=at)
     touching = closed_up(turn, pairs)
     for index, block in enumerate(turn.blocks):
         placed = pairs.get(index)
@@ -70,7 +78,8 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
         joined = Fate.MERGED if index in touching else whole
         for row in _block(scene, turn, index, placed, joined):
             dated = _received(scene, turn, block, row)
-            yield Outcome(dated, turn, index, block, placed[1] if placed else None, stands)
+            end = last if row.fate is Fate.SPLIT else stands
+            yield Outcome(dated, turn, index, block, placed[1] if placed else None, stands, end)
     yield from _made_up(scene, turn, pairs)
     if turn.number not in scene.held and not scene.covered(turn, len(turn.blocks) - 1):
         for row, index in orphans(turn, pairs, scene):
@@ -104,15 +113,23 @@ def _block(
             yield from _never_sealed(scene, turn, block, placed)
         return
     present = moved = merged = False
+    home = scene.path(placed[0]) if placed else None
     for value in seals:
         row, there = seal_row(scene, turn, index, value, placed, whole)
         yield row
         present = present or there
-        moved = moved or row.fate in (Fate.RETYPED, Fate.MISPLACED)
+        abroad = row.fate is Fate.FOREIGN and row.returned != home
+        moved = moved or abroad or row.fate is Fate.RETYPED
         merged = merged or row.fate is Fate.MERGED
-    same = placed is not None and placed[1].type == block.type  # else it has no such companions
-    if present and placed and same and not moved and turn.number not in scene.held:
+    if present and placed and not moved and _alike(block, placed[1]):
         yield from companions(block, placed, scene, scene.probe, merged=merged)
+
+
+def _alike(block: Block, sent: Block) -> bool:
+    """Whether what went out has the same companions to be compared."""
+    if block.type == sent.type:
+        return True
+    return [v.artifact for v in block.values] == [v.artifact for v in sent.values]
 
 
 def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Iterator[Finding]:
@@ -141,12 +158,20 @@ def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Ite
 
 
 def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Outcome]:
-    """Sealed blocks amid a turn that came in whole and brought no such thing."""
-    if not pairs or not turn.complete or turn.number in scene.held:
+    """Sealed blocks amid a turn that came in whole and brought no such thing.
+
+    Where nothing but text came, and nothing of that is there as it was, the place is the turn's all
+    the same; but not a seal that somebody may have issued.
+    """
+    if not turn.complete or turn.number in scene.held:
         return
-    slots = sorted(slot for slot, _ in pairs.values())
+    recast = not pairs and all(b.kind is Kind.TEXT and not b.sealed for b in turn.blocks)
+    if not pairs and not recast:
+        return
+    region = [slot for slot, _ in scene.regions.get(turn.number, [])]
+    slots = sorted(region if recast else (slot for slot, _ in pairs.values()))
     full = {at for at, _ in slots if len(scene.messages[at].blocks) > 1}
-    taken = set(slots)
+    taken = set() if recast else set(slots)
     for slot, sent in scene.regions.get(turn.number, []):
         amid = slot[0] in full or slots[0] < slot < slots[-1]
         if slot in taken or not amid or not sent.values:
@@ -158,6 +183,8 @@ def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Out
                 continue
             if not present and sent.kind is not Kind.REASONING:
                 continue
+            if recast and value.size >= LEAST_SEAL:
+                continue
             scene.explained.add((slot, value.artifact))
             row = Finding(value.artifact, Fate.FABRICATED, locus=Locus.PROCESS)
             cause = Cause.PLACEHOLDER if value.canon in scene.names.placeholders else None
@@ -166,26 +193,23 @@ def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Out
 
 
 def _unexplained(scene: Scene) -> Iterator[Outcome]:
-    """Seals of the request that nobody here saw coming in, or that another vendor minted."""
+    """Seals of the request that nobody here saw coming in, or that another vendor minted.
+
+    As they are, or under any layer of encoding.
+    """
     for held in scene.sealed():
         if (held.slot, held.value.artifact) in scene.explained:
             continue
         path = scene.path(held.slot)
         row = sent_as(Finding(held.value.artifact, Fate.UNKNOWN), held.value, path)
-        if held.value.canon in scene.names.placeholders:
-            row = evolve(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER, locus=Locus.PROCESS)
-        elif scene.abroad(_vendor(scene, held, path)):
+        forms = [held.value.canon, *scene.probe.encoded(path, held.value.artifact)]
+        if not scene.names.placeholders.isdisjoint(forms):
+            plain = held.value.canon in scene.names.placeholders
+            cause = Cause.PLACEHOLDER if plain else Cause.DOUBLE_ENCODED
+            row = evolve(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
+        elif scene.abroad(next(filter(None, map(scene.vendor_of, forms)), "")):
             row = evolve(row, fate=Fate.FOREIGN, locus=Locus.PROCESS)
         yield Outcome(row, None, 0, None, held.block, held.slot[0])
-
-
-def _vendor(scene: Scene, held: Held, path: str) -> str:
-    """Who minted a value, looked up as it is and under every layer of encoding."""
-    vendor = scene.vendor_of(held.value.canon)
-    if vendor:
-        return vendor
-    encoded = scene.probe.encoded(path, held.value.artifact)
-    return next((found for canon in encoded if (found := scene.vendor_of(canon))), "")
 
 
 def _received(scene: Scene, turn: Turn, block: Block, row: Finding) -> Finding:

@@ -24,6 +24,8 @@ from otel_sealed.wire.read import live_from
 from otel_sealed.wire.search import Search, Stray, Wanted
 
 Placed = tuple[SlotAt, Block]
+LEAST_SEAL = 48
+"""Bytes; what is shorter, or no base64, was issued by nobody: a host wrote it."""
 
 
 @quick
@@ -51,7 +53,8 @@ class Names:
 class Outcome:
     """A finding and the records it is about, for the traits that judgement asks for.
 
-    `at` is the index in the request's messages where the artifact stands or should stand.
+    `at` is the index in the request's messages where the artifact stands or should stand, `end`
+    that of the last one with something of its turn where that was split.
     """
 
     finding: Finding
@@ -60,6 +63,7 @@ class Outcome:
     block: Block | None
     sent: Block | None
     at: int | None
+    end: int | None = None
 
 
 class Held(NamedTuple):
@@ -94,6 +98,13 @@ class Scene:
             turn.number
             for turn in lineage.turns
             if turn.number in lineage.held and not self.foreign(turn)
+        }
+        self.referenced = {
+            anchor
+            for message in messages
+            for block in message.blocks
+            if block.kind is Kind.MARKER
+            for anchor in block.anchors
         }
         self.probe = probe
         self.vendor_of = vendor_of
@@ -179,6 +190,12 @@ class Scene:
             }
         calls = (a for block in turn.blocks if block.kind is Kind.CALL for a in block.anchors)
         return next((self._results[a] for a in calls if a in self._results), None)
+
+    def kept(self, turn: Turn, block: Block) -> bool:
+        """Whether the request refers to the block itself, by its id, in the provider's store."""
+        if not self.referenced or turn.store is False or self.foreign(turn):
+            return False
+        return not self.referenced.isdisjoint(block.anchors)
 
     def covered(self, turn: Turn, index: int) -> bool:
         """Whether a later compaction that is in this request carries the block."""

@@ -37,7 +37,7 @@ def seal_row(
     block = turn.blocks[index]
     found = scene.seals.get(value.canon, [])
     row = Finding(value.artifact, Fate.INTACT, digest_in=value.digest, size_in=value.size)
-    if turn.number in scene.held:
+    if turn.number in scene.held or scene.kept(turn, block):
         return _held(scene, row, found), bool(found)
     if not found or _taken(scene, value, found, placed):
         row, there = _absent(scene, row, turn, index, value, placed)
@@ -237,6 +237,6 @@ def _substitute(scene: Scene, turn: Turn, block: Block) -> str | None:
 
 def stand_ins(turn: Turn, block: Block) -> tuple[Shadow, ...]:
     """Readable stand-ins of a seal, less what the turn said as ordinary text anyway."""
-    spoken = {b.payload for b in turn.blocks if b.kind is Kind.TEXT}
+    spoken = {b.payload for b in turn.blocks if b.kind is Kind.TEXT and not b.shadows}
     own = block.shadows or tuple(s for b in turn.blocks if not b.sealed for s in b.shadows)
     return tuple(s for s in own if s.digest not in spoken)

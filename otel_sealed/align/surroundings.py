@@ -36,6 +36,7 @@ def surroundings(
     compaction itself is bound to no prefix: a compact call has instructions of its own.
     """
     homes, bound = sealed_homes(outcomes, seals)
+    bound = {number: at for number, at in bound.items() if number not in lineage.held}
     if not homes:
         return
     broken = first_break(lineage.turns, bound, head, messages, exempt(outcomes, bound), root)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from otel_sealed.align.scene import Held, Placed, Scene, same_artifact
 from otel_sealed.model import Block, Fate, Kind, Shadow, SlotAt, State, Turn, Value
 
@@ -19,29 +21,47 @@ def home(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> int | None:
 
 
 def shape(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Fate | None:
-    """`split` or `reordered` where the turn as a whole is, which each of its seals then has."""
-    runs = {
-        scene.run_of[slot[0]]
-        for index, (slot, _) in pairs.items()
-        if turn.blocks[index].kind is Kind.CALL
-    }
-    if len(runs) > 1:
+    """`split` or `reordered` where the turn as a whole is, which each of its seals then has.
+
+    A step is its calls and the reasoning before them, unless that is an item that must be paired:
+    parted from its calls it is orphaned.
+    """
+    kinds = {Kind.CALL} if scene.names.paired else {Kind.CALL, Kind.REASONING}
+    step = [(turn.blocks[i].kind, slot) for i, (slot, _) in pairs.items()]
+    runs = {scene.run_of[slot[0]] for kind, slot in step if kind in kinds}
+    if len(runs) > 1 and any(kind is Kind.CALL for kind, _ in step):
         return Fate.SPLIT
     sealed = [i for i in pairs if turn.blocks[i].sealed]
     if any((i < j) != (pairs[i][0] < pairs[j][0]) for i in sealed for j in pairs if i != j):
         return Fate.REORDERED
-    return None
+    reasoned = any(turn.blocks[i].kind is Kind.REASONING for i in sealed)
+    return Fate.REORDERED if reasoned and _shuffled(turn, pairs) else None
+
+
+def _shuffled(turn: Turn, pairs: dict[int, Placed]) -> bool:
+    """Whether what the model said stands behind calls of its message that it made after it."""
+    return any(
+        turn.blocks[i].kind is not turn.blocks[j].kind
+        and pairs[i][0][0] == pairs[j][0][0]
+        and pairs[i][0] > pairs[j][0]
+        for i in pairs
+        for j in pairs
+        if i < j
+    )
 
 
 def closed_up(turn: Turn, pairs: dict[int, Placed]) -> frozenset[int]:
-    """Indices of seals that now touch because the marker between their two runs is gone (A20)."""
+    """Indices of seals that now touch because what parted their two runs is gone (A5, A20).
+
+    That is a marker, or a call; what is sealed itself has a row of its own.
+    """
     touching: set[int] = set()
-    for marker, block in enumerate(turn.blocks):
-        if block.kind is not Kind.MARKER or block.sealed or marker in pairs:
-            continue
-        before = max((i for i in pairs if i < marker), default=-1)
-        after = min((i for i in pairs if i > marker), default=-1)
-        if before >= 0 and after >= 0 and all(turn.blocks[i].sealed for i in (before, after)):
+    for before, after in pairwise(sorted(pairs)):
+        gone = turn.blocks[before + 1 : after]
+        parted = any(block.kind in (Kind.MARKER, Kind.CALL) for block in gone)
+        beside = pairs[before][0][0] == pairs[after][0][0]
+        ends = turn.blocks[before].sealed and turn.blocks[after].sealed
+        if parted and beside and ends and not any(block.sealed for block in gone):
             touching |= {before, after}
     return frozenset(touching)
 

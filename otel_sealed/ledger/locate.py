@@ -57,6 +57,12 @@ def locate(
             line[number] = turn
     turns = tuple(line[n] for n in sorted(line))
     owner = owners(messages, poll, turns)
+    ahead = _ahead(poll, owner, tip) if continues and not reference else ()
+    if ahead:
+        tip = ahead[-1].number
+        line.update((turn.number, turn) for turn in ahead)
+        turns = (*turns, *ahead)
+        owner = owners(messages, poll, turns)
     told = continues or reference
     placed = set() if told else _placed(poll, line, tip, {voted, *owner.values()})
     return Lineage(
@@ -86,7 +92,22 @@ def _tip(poll: Poll, voted: int, held: Sequence[Turn], *, follows: bool) -> int:
     while tip in poll.without:
         turn = poll.ledger.get(tip)
         tip = -1 if turn is None else turn.parent
-    return _behind(poll.ledger, tip)
+    return _behind(poll.ledger, tip, poll.conversation if follows and poll.compacted else b"")
+
+
+def _ahead(poll: Poll, owner: Mapping[SlotAt, int], tip: int) -> tuple[Turn, ...]:
+    """The turns of a transcript behind the tip, where the request ends in as many unknown answers.
+
+    Only such whose requests were not seen: of others it is known where they stand.
+    """
+    owned = [any(slot in owner for slot in run) for run in poll.runs]
+    strange = next((n for n, known in enumerate(reversed(owned)) if known), 0)
+    if not strange:
+        return ()
+    line = _line(poll.ledger, poll.ledger.last(poll.conversation))
+    ahead = tuple(turn for turn in line if turn.number > tip)
+    known = any(turn.number == tip for turn in line) and not any(turn.chain for turn in ahead)
+    return ahead if known and len(ahead) == strange else ()
 
 
 def _placed(poll: Poll, line: Mapping[int, Turn], tip: int, found: Iterable[int]) -> set[int]:
@@ -192,16 +213,18 @@ def _line(ledger: Found, tip: int, least: int = -1, most: int = sys.maxsize) -> 
     return tuple(reversed(line))
 
 
-def _behind(ledger: Found, tip: int) -> int:
+def _behind(ledger: Found, tip: int, transcript: bytes) -> int:
     """The newer compaction of the conversation where the request ends on an older one.
 
     A request that ends on a compaction although the same conversation went on to compact again is
-    a resume from an old checkpoint; one that replays anything after it is a fork.
+    a resume from an old checkpoint; one that replays anything after it is a fork, but not in a
+    `transcript`, the key of a conversation with an older one in the request.
     """
     turn = ledger.get(tip) if tip >= 0 else None
-    if turn is None or not _compacts(turn):
+    if turn is None or not (_compacts(turn) or transcript):
         return tip
-    later = [t for t in _line(ledger, ledger.last(turn.conversation)) if t.number >= tip]
+    conversation = transcript or turn.conversation
+    later = [t for t in _line(ledger, ledger.last(conversation)) if t.number >= tip]
     if not later or later[0].number != tip:
         return tip
     return next((t.number for t in reversed(later) if _compacts(t)), tip)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from otel_sealed.ledger.poll import Poll
-from otel_sealed.model import Message, SlotAt, Speaker, Turn
+from otel_sealed.model import Kind, Message, SlotAt, Speaker, Turn
 
 
 def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -> dict[SlotAt, int]:
@@ -29,7 +29,8 @@ def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -
             index: [
                 n
                 for n in poll.by_slot.get((at, index), ())
-                if n in known and ((at, index) in poll.sure or not apart.from_(at, n))
+                if n in known
+                and ((at, index) in poll.sure or not apart.from_(at, n) or apart.torn(at, index, n))
             ]
             for index in range(len(message.blocks))
         }
@@ -62,6 +63,8 @@ class _Apart:
     """
 
     def __init__(self, messages: tuple[Message, ...], poll: Poll) -> None:
+        self._messages = messages
+        self._poll = poll
         runs = poll.runs if poll.sure else []
         self._run_of = {at: number for number, run in enumerate(runs) for at, _ in run}
         self._homes: dict[int, set[int]] = {}
@@ -84,6 +87,23 @@ class _Apart:
         """Whether turn `number` stands apart from message `at`."""
         homes = self._homes.get(number)
         return homes is not None and self._run_of.get(at) not in homes
+
+    def torn(self, at: int, index: int, number: int) -> bool:
+        """Whether a call without an id is one the turn made at once with those in its home.
+
+        It stands a step or a few behind them and is missing there; and nothing in its message has a
+        seal, as an answer of its own would.
+        """
+        blocks, turn = self._messages[at].blocks, self._poll.ledger.get(number)
+        call = blocks[index]
+        if turn is None or call.kind is not Kind.CALL or call.anchors:
+            return False
+        if any(block.sealed for block in blocks):
+            return False
+        home = max(self._homes[number])
+        calls = sum(block.kind is Kind.CALL for block in turn.blocks)
+        there = {self._messages[a].blocks[i].payload for a, i in self._poll.runs[home]}
+        return home < self._run_of[at] < home + calls and call.payload not in there
 
 
 def _near(poll: Poll) -> dict[int, set[int]]:

@@ -29,7 +29,7 @@ class Poll:
     the model may be of, `sure` the places with sure ones, `by_message` those of a whole message;
     `solid` the turns that more than a place or a few words speak for; `said` those that a long text
     of a message does, `strange` the messages with a seal that no turn has; `runs` the places that
-    nobody else spoke between. `without`: left out.
+    nobody else spoke between; `compacted` whether a known compaction is there. `without`: left out.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Poll:
         self.strange: set[int] = set()
         self.by_message: dict[int, set[int]] = {}
         self.runs: list[list[SlotAt]] = []
+        self.compacted = False
         self.hits = 0
         self.misses = 0
 
@@ -133,6 +134,7 @@ def poll_message(poll: Poll, at: int, message: Message, chain: bytes) -> None:
             poll.vote(_within(numbers, sure), _STRONG if model or block.sealed else _RESULT)
             poll.solid.update(_within(numbers, sure))
             poll.hits += 1
+            poll.compacted = poll.compacted or (block.sealed and block.kind is Kind.COMPACTION)
         elif block.sealed:
             poll.misses += 1
             poll.strange.add(at)

@@ -206,6 +206,14 @@ class Turn:
     number: int = -1
     parent: int = -1
 
+    @property
+    def ended(self) -> bool:
+        """Whether it came in whole and stopped by itself."""
+        return self.complete and self.stop in _WHOLE_STOPS
+
+
+_WHOLE_STOPS = frozenset({"", "end_turn", "tool_use", "stop_sequence", "stop", "completed"})
+
 
 @quick
 @dataclass(frozen=True, slots=True)

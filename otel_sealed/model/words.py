@@ -193,6 +193,7 @@ class Trait(StrEnum):
     """A circumstance of one finding that rules may ask for. Computed once, before judgement."""
 
     IN_LOOP = "in_loop"
+    AT_END = "at_end"
     LIVE_TURN = "live_turn"
     THINKING_OFF = "thinking_off"
     THINKING_DISABLED = "thinking_disabled"

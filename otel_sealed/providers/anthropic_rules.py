@@ -60,6 +60,25 @@ RULES: tuple[Rule, ...] = (
         V.BREAKS,
         source="I pi#2063, oh-my-pi PR 333, bifrost#5638; M",
     ),
+    *(
+        rule(
+            id_,
+            "a block of thinking may go, but not its sealed field alone: that is required",
+            {F.DROPPED},
+            V.BREAKS,
+            artifacts=(artifact,),
+            when={T.FIELD_LOST},
+            source=source,
+        )
+        for id_, artifact, source in (
+            ("A2", "anthropic.redacted_thinking", "S redacted_thinking_block_param.py"),
+            (
+                "A3",
+                "anthropic.thinking.signature",
+                "S thinking_block_param.py; I dirge#821, brainlid/langchain PR 587, openclaw#91501",
+            ),
+        )
+    ),
     rule(
         "A24",
         "a failed compaction (null content) is a no-op and may be left out",
@@ -77,6 +96,15 @@ RULES: tuple[Rule, ...] = (
         artifacts=("anthropic.compaction.text",),
         when={T.SIGNED_COMPACTION},
         source="S types/compaction_*_error.py; D compaction-on-demand",
+    ),
+    rule(
+        "A25",
+        "a signed compaction block comes back with its signature, or not at all",
+        {F.DROPPED},
+        V.BREAKS,
+        artifacts=_COMPACTION,
+        when={T.SIGNED_COMPACTION, T.FIELD_LOST},
+        source="S types/compaction_*_error.py; I vercel/ai#21263",
     ),
     rule(
         "A25",
@@ -159,14 +187,17 @@ RULES: tuple[Rule, ...] = (
         when={T.FOREIGN_TURN},
         source="D preserved-thinking; seed 001",
     ),
-    rule(
-        "A9",
-        "with thinking disabled, the message the loop continues may not hold thinking",
-        {F.INTACT},
-        V.BREAKS,
-        artifacts=_SEALS,
-        when={T.THINKING_DISABLED, T.IN_LOOP},
-        source="I forgecode#1853, openclaw#92360",
+    *(
+        rule(
+            "A9",
+            "with thinking disabled, the last message of the model may not hold thinking",
+            {F.INTACT},
+            V.BREAKS,
+            artifacts=_SEALS,
+            when={T.THINKING_DISABLED, where},
+            source="I forgecode#1853, openclaw#92360",
+        )
+        for where in (T.IN_LOOP, T.AT_END)
     ),
     rule(
         "A9",

@@ -37,6 +37,13 @@ _TEXT = Field("text", "gemini.part.text", Role.SIGNED)
 
 _CARRIERS = (
     Carrier("text", Kind.TEXT, fields=(_SIGNATURE, _TEXT), payload=("text",)),
+    Carrier(
+        "signed_thought",
+        Kind.TEXT,
+        fields=(_SIGNATURE, _TEXT),
+        payload=("text",),
+        shadows=("text",),
+    ),
     Carrier("thought", Kind.REASONING, payload=("text",), shadows=("text",)),
     Carrier(
         "function_call",
@@ -90,6 +97,8 @@ def _type_of(part: Mapping[str, Any]) -> str:
             return name
     if part.get("thought") is True and not _signed(part):
         return "thought"
+    if part.get("thought") is True and isinstance(part.get("text"), str):
+        return "signed_thought"
     if isinstance(part.get("text"), str):
         return "text"
     return "signature" if _signed(part) else "other"

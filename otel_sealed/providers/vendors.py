@@ -58,6 +58,16 @@ _MODELS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(^|[./])deepseek"), "deepseek"),
 )
 
+_IN_CLOUDS = frozenset(
+    {
+        ("anthropic", "bedrock"),
+        ("anthropic", "vertex"),
+        ("openai", "azure"),
+        ("openai", "bedrock"),
+        *((name, "vertex") for name in ("google", "gemini", "gcp.gemini", "gcp.gen_ai")),
+    }
+)
+
 KNOWN_VENDORS = frozenset({"anthropic", "openai", "google", "xai"})
 
 
@@ -65,9 +75,11 @@ KNOWN_VENDORS = frozenset({"anthropic", "openai", "google", "xai"})
 def resolve(provider: str, host: str, model: str, default: str) -> tuple[str, str]:
     """(vendor, platform). `provider` wins, then the host, then the model, then the dialect's own.
 
-    A name that no table knows stands for itself: an unknown vendor is another vendor.
+    But a cloud's own host tells the platform, whatever client of the vendor is pointed at it. A
+    name that no table knows stands for itself: an unknown vendor is another vendor.
     """
-    name = provider or next((n for end, n in _HOSTS if host.endswith(end)), "")
+    by_host = next((n for end, n in _HOSTS if host.endswith(end)), "")
+    name = by_host if (provider, by_host) in _IN_CLOUDS else provider or by_host
     by_model = next((v for pattern, v in _MODELS if pattern.search(model)), "")
     if not name:
         own = by_model or default

@@ -229,12 +229,13 @@ def _position(
         if o.turn and o.finding.digest_out:
             first, last = within.get(o.turn.number, (o.index, o.index))
             within[o.turn.number] = min(first, o.index), max(last, o.index)
-    here = [*within]
+    here, sent = [*within], asked.sent
     fates = {o.finding.fate for o in outcomes} | {row.finding.fate for row in rows}
-    live_from = asked.sent.live_from
+    live_from = sent.live_from
     if stand is not None:
         here += [stand.first_sealed, stand.last_sealed] if stand.last_sealed >= 0 else []
         live_from = live_from or stand.live_from - stand.messages
+    loops = _loops(sent.messages[: max(live_from, 0)], outcomes)
     return Position(
         first=min(here, default=sys.maxsize),
         last=max(here, default=-1),
@@ -242,7 +243,20 @@ def _position(
         compacted=Fate.SUPERSEDED in fates,
         live_from=live_from,
         within=within,
+        loops=loops,
     )
+
+
+def _loops(messages: Sequence[Message], outcomes: Sequence[Outcome]) -> dict[int, tuple[int, int]]:
+    """Message to the last block with its seal in the same loop, of those that are over."""
+    word = 0
+    loop_of = [word := word + (m.speaker is Speaker.USER) for m in messages]
+    newest: dict[int, tuple[int, int]] = {}
+    for o in outcomes:
+        if o.turn and o.finding.digest_out and o.at is not None and o.at < len(loop_of):
+            loop = loop_of[o.at]
+            newest[loop] = max(newest.get(loop, (-1, -1)), (o.turn.number, o.index))
+    return {at: newest[loop] for at, loop in enumerate(loop_of) if loop in newest}
 
 
 def _judged(
@@ -306,7 +320,7 @@ def _judge(asked: Asked, outcome: Outcome, position: Position, shared: set[Trait
         index=outcome.index,
         block=outcome.block,
         sent=outcome.sent,
-        at=outcome.at,
+        at=outcome.at if outcome.end is None else outcome.end,
         live_from=position.live_from,
         messages=asked.sent.messages,
     )
@@ -315,7 +329,7 @@ def _judge(asked: Asked, outcome: Outcome, position: Position, shared: set[Trait
     if not known(facts.model):
         traits |= {Trait.UNKNOWN_MODEL}
     if turn is not None:
-        traits |= position.traits(turn.number, outcome.index)
+        traits |= position.traits(turn.number, outcome.index, outcome.at)
     first = turn is None or turn.number == position.tip
     judged = judge(evolve(finding, traits=frozenset(traits), first=first), asked.tools.dialect)
     return asked.core.disputes.settle(asked.tools.dialect.name, judged)

@@ -92,7 +92,8 @@ def lasting(finding: Finding, outcome: Outcome, position: Position, offset: int)
 
     `offset`: how many messages stand before those that were read.
     """
-    turn, block, at = outcome.turn, outcome.block, outcome.at
+    turn, block = outcome.turn, outcome.block
+    at = outcome.at if outcome.end is None else outcome.end
     if finding.fate in _MOVING or (turn is not None and not position.decided(turn.number)):
         return None
     silence = at is not None and at >= position.live_from

@@ -16,7 +16,8 @@ class Position:
 
     `within`: by turn, the first and the last of its blocks whose seal is there. `live_from`: index,
     among the messages read, of the first one of the turn under way; negative where that began in
-    what was settled before.
+    what was settled before. `loops`: of each message before that, the last block whose seal is in
+    the loop it is of, as turn and index; a loop goes from one word of the user to the next.
     """
 
     first: int
@@ -25,12 +26,15 @@ class Position:
     compacted: bool
     live_from: int
     within: Mapping[int, tuple[int, int]]
+    loops: Mapping[int, tuple[int, int]]
 
-    def traits(self, number: int, index: int) -> set[Trait]:
-        """Where a block of a turn stands among them."""
+    def traits(self, number: int, index: int, at: int | None) -> set[Trait]:
+        """Where a block of a turn stands among them, `at` the message it stands in or should."""
         found = set()
         first, last = self.within.get(number, (index, index))
-        if self.first >= number and first >= index:
+        if at is not None and (number, index) < self.loops.get(at, (-1, -1)):
+            found.add(Trait.GAP)
+        elif self.first >= number and first >= index:
             found.add(Trait.FRONT)
         elif number < self.last or index < last:
             found.add(Trait.GAP)

@@ -317,7 +317,7 @@ class Reader:
             if key not in _CACHE_KEYS
             else self._digest.raw(b"x", d.utf8(key))
             for key, value in part.items()
-            if key not in known and value is not None
+            if key not in known and value is not None and (value or key not in carrier.hollow)
         )
 
     def _hidden(self, text: str) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 from otel_sealed import digest as d
@@ -38,6 +38,7 @@ _WRAPS = (
     (re.compile(r"<[^<>]{1,80}>"), re.compile(r"</[^<>]{1,80}>")),
     (re.compile(r"```[^\n`]{0,40}\n?"), re.compile(r"```")),
 )
+_TAGS = ("think", "thinking", "thought", "reasoning")
 _IDS = frozenset({"id", "tool_use_id", "call_id", "tool_call_id", "name"})
 
 
@@ -267,6 +268,15 @@ class Search:
             if used and at >= len(text):
                 return tuple(used)
         return ()
+
+    def carved(self, paths: tuple[str, str], came: Shadow) -> bool:
+        """Whether a text that came was cut at its tags into the readable texts of two blocks."""
+        thought, rest = map(self.text, paths)
+        for tag, inside, between in product(_TAGS, ("", "\n"), ("", "\n", "\n\n")):
+            form = f"<{tag}>{inside}{thought}{inside}</{tag}>{between}{rest}".strip()
+            if len(form) == came.chars and self._text(form) == came.digest:
+                return True
+        return False
 
     def holds(self, text: str, shadows: tuple[Shadow, ...]) -> tuple[Shadow, ...]:
         """Those of `shadows` that start behind a boundary of `text` (tag, fence, line, space)."""
