@@ -22,7 +22,7 @@ CLEAN = sorted(name for name, wanted in EXPECTED.items() if wanted["exit"] == 0 
 def violating(name: str) -> list[tuple[str, str]]:
     rows = EXPECTED[name]["expected"]
     accused = [row for row in rows if not {"ok", "allowed"} & set(row["verdict"])]
-    return sorted({(row["artifact"], row["fate"]) for row in accused})
+    return sorted((row["artifact"], row["fate"]) for row in accused)
 
 
 @pytest.mark.parametrize("name", VIOLATING)
