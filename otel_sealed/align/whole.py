@@ -31,6 +31,8 @@ def shape(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Fate | None:
     runs = {scene.run_of[slot[0]] for kind, slot in step if kind in kinds}
     if len(runs) > 1 and any(kind is Kind.CALL for kind, _ in step):
         return Fate.SPLIT
+    if all(pairs[i][0] < pairs[j][0] for i, j in pairwise(sorted(pairs))):
+        return None
     sealed = [i for i in pairs if turn.blocks[i].sealed]
     if any((i < j) != (pairs[i][0] < pairs[j][0]) for i in sealed for j in pairs if i != j):
         return Fate.REORDERED
@@ -39,13 +41,18 @@ def shape(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Fate | None:
 
 
 def _shuffled(turn: Turn, pairs: dict[int, Placed]) -> bool:
-    """Whether what the model said stands behind calls of its message that it made after it."""
+    """Whether what the model said stands behind calls of its message that it made after it.
+
+    Of a text it said twice nobody can tell which one is left.
+    """
+    said = [block.payload for block in turn.blocks]
+    sure = [i for i in pairs if turn.blocks[i].anchors or said.count(said[i]) == 1]
     return any(
         turn.blocks[i].kind is not turn.blocks[j].kind
         and pairs[i][0][0] == pairs[j][0][0]
         and pairs[i][0] > pairs[j][0]
-        for i in pairs
-        for j in pairs
+        for i in sure
+        for j in sure
         if i < j
     )
 

@@ -135,6 +135,14 @@ def test_text_left_out_before_a_call_is_not_reordered() -> None:
     assert row_of(report, SIGNATURE)[0] == "intact"
 
 
+def test_of_a_text_said_twice_the_first_may_be_left_out() -> None:
+    """The other one is not a text that was moved behind the call."""
+    twice = text()
+    answer = message(thinking(), twice, use(), dict(twice), stop="tool_use")
+    report = replay("anthropic", answer, edit(lambda b: blocks(b).pop(1)))
+    assert row_of(report, SIGNATURE)[0] == "intact"
+
+
 def test_the_first_thought_of_a_loop_may_not_go_alone_on_a_binding_model() -> None:
     """Think, call, think, and the front is gone: a gap, though nothing stands before (A12)."""
     answers = [
