@@ -94,6 +94,19 @@ def model_name(text: object) -> str:
     return text if len(text) <= _LONGEST_NAME and _is_model(text) else OTHER
 
 
+def names_model(pattern: re.Pattern[str], model: str) -> bool:
+    """Whether a pattern finds a model, as it is written or without what platforms add to it."""
+    return bool(pattern.search(model) or pattern.search(bare_model(model)))
+
+
+@lru_cache(maxsize=1024)
+def bare_model(model: str) -> str:
+    """A model without the date of its snapshot, its region prefix and its version suffix."""
+    name = model.rsplit("/", 1)[-1]
+    name = re.sub(r"^([a-z]{2,6}\.)?(anthropic|openai|google)\.", "", name)
+    return re.sub(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|-latest|-v\d+(:\d+)*|@[\w-]+)+$", "", name)
+
+
 @lru_cache(maxsize=1024)
 def _is_model(text: str) -> bool:
     return _MODEL.match(text) is not None and all(

@@ -57,7 +57,7 @@ def _by_place(
     used: set[SlotAt],
 ) -> None:
     order: dict[SlotAt, int] = {slot: at for at, (slot, _) in enumerate(region)}
-    fits: tuple[Callable[[Block, Block], bool], ...] = (_same_type, _same_kind)
+    fits: tuple[Callable[[Block, Block], bool], ...] = (_sealed_alike, _same_type, _same_kind)
     for fit in fits:
         for index, block in enumerate(received):
             if index in pairs or not block.values:
@@ -69,6 +69,11 @@ def _by_place(
                     pairs[index] = (slot, sent)
                     used.add(slot)
                     break
+
+
+def _sealed_alike(block: Block, sent: Block) -> bool:
+    """Where a text came in pieces, the one with the seal goes before the others."""
+    return block.sealed and sent.sealed and _same_type(block, sent)
 
 
 def _same_type(block: Block, sent: Block) -> bool:

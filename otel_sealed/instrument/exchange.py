@@ -234,7 +234,7 @@ class Call:
         sent = self._sent
         attributes = self._runtime.emitter.start_attributes(
             operation=self._kind.name,
-            provider=self._kind.provider,
+            provider=self._provider(),
             model=model,
             host=sent.host() if sent else "",
             port=sent.port() if sent else None,
@@ -246,6 +246,11 @@ class Call:
             attributes=attributes,
             start_time=self._started_ns,
         )
+
+    def _provider(self) -> str:
+        """Who answers: a cloud, where client or path say so, else whom the SDK is of."""
+        cloud = self._sent.cloud() if self._sent is not None else None
+        return cloud or self._kind.provider
 
     def _named(self, model: str) -> str:
         return f"{self._kind.name} {model_name(model)}".rstrip()
@@ -262,7 +267,7 @@ class Call:
         response, events, complete = self._reply()
         return Exchange(
             api=self._kind.api,
-            provider=self._kind.provider,
+            provider=self._provider(),
             operation=self._kind.operation,
             model=sent.model(),
             host=sent.host() or None,

@@ -77,6 +77,10 @@ class DictSent:
         """The model of the path; the body has none."""
         return self._model or None
 
+    def cloud(self) -> str | None:
+        """Vertex, where the client says so."""
+        return "vertex" if self._client.vertexai else None
+
     def credential(self) -> str | None:
         """The project on Vertex, else the API key."""
         project = self._client.project if self._client.vertexai else None

@@ -13,7 +13,7 @@ from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.tee import put
 
 _URL_MODEL: Final = re.compile(
-    r"/(?:model/(?P<bedrock>[^/]+)/invoke(?:-with-response-stream)?"
+    r"/(?:model/(?P<bedrock>.+)/invoke(?:-with-response-stream)?"
     r"|publishers/anthropic/models/(?P<vertex>[^/:]+):(?:stream)?[rR]awPredict)$"
 )
 _PROJECT: Final = re.compile(r"/(projects/[^/]+)/")
@@ -56,6 +56,15 @@ class HttpSent:
         """The model of a Bedrock or Vertex URL, whose bodies have none."""
         found = _URL_MODEL.search(self._request.url.path)
         return next((part for part in found.groups() if part), None) if found else None
+
+    def cloud(self) -> str | None:
+        """Bedrock or Vertex, whose paths have a model, or Azure, whose queries have a version."""
+        url = self._request.url
+        found = _URL_MODEL.search(url.path)
+        if found is not None:
+            return found.lastgroup
+        azure = "/openai/" in url.path and b"api-version=" in url.query
+        return "azure" if azure else None
 
     def credential(self) -> str | None:
         """An API key, or the project of a Vertex URL; None for tokens that rotate."""

@@ -75,6 +75,9 @@ class Sent(Protocol):
     def model(self) -> str | None:
         """The model where the URL names it and the body need not; None otherwise."""
 
+    def cloud(self) -> str | None:
+        """The cloud that its path or its client names, whatever its host; None for none."""
+
     def credential(self) -> str | None:
         """What tells accounts apart and does not rotate by itself; None where nothing does."""
 

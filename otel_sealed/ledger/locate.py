@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from otel_sealed.ledger.beside import Beside, overlooked
 from otel_sealed.ledger.owners import owners
 from otel_sealed.ledger.poll import Poll, best_tip, polled
 from otel_sealed.ledger.protocol import Found
@@ -42,6 +44,26 @@ def locate(
     request have rows all the same.
     """
     expect(ledger, messages, chains)
+    asked = _Asked(messages, chains, conversation, continues, reference, without, absent)
+    lineage = _lineage(ledger, asked)
+    missed = overlooked(ledger, lineage, messages)
+    return _lineage(Beside(ledger, missed), asked) if missed else lineage
+
+
+class _Asked(NamedTuple):
+    """What `locate` is asked for."""
+
+    messages: tuple[Message, ...]
+    chains: tuple[bytes, ...]
+    conversation: bytes
+    continues: bool
+    reference: bytes
+    without: Collection[int]
+    absent: int
+
+
+def _lineage(ledger: Found, asked: _Asked) -> Lineage:
+    messages, chains, conversation, continues, reference, without, absent = asked
     poll = polled(ledger, messages, chains, conversation, without, continues=continues)
     if not (poll.votes or reference or conversation):
         return Lineage(hits=poll.hits, misses=poll.misses)
@@ -106,7 +128,7 @@ def _ahead(poll: Poll, owner: Mapping[SlotAt, int], tip: int) -> tuple[Turn, ...
         return ()
     line = _line(poll.ledger, poll.ledger.last(poll.conversation))
     ahead = tuple(turn for turn in line if turn.number > tip)
-    known = any(turn.number == tip for turn in line) and not any(turn.chain for turn in ahead)
+    known = any(turn.number == tip for turn in line) and not any(turn.told for turn in ahead)
     return ahead if known and len(ahead) == strange else ()
 
 

@@ -171,9 +171,10 @@ class Turn:
 
     `number` is the ledger's own serial; `parent` the serial of the turn it continued, or -1;
     `exchange` the caller's 0-based exchange number; `chain` the rolling message digest of the
-    request that brought it; `prefix` the digests of what it was told (all but the model's own
-    messages) behind the first `prefix_shared` ones, which it shares with its parent, and `head` of
-    what stood before them; `told` is a rolling digest of all it was told, `thinking` what its
+    request that brought it, empty where that was not seen, or left to the server what came before;
+    `prefix` the digests of what it was told (all but the model's own messages) behind the first
+    `prefix_shared` ones, which it shares with its parent, and `head` of what stood before them;
+    `told` is a rolling digest of all it was told, `thinking` what its
     request said of it; `response_key`/`thread` name state the server keeps; `origin` is trace and
     span id of that call (24 bytes) or empty.
     """

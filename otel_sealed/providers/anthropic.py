@@ -22,6 +22,7 @@ from otel_sealed.contract import (
 )
 from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, State, Trait, Turn, Usage
 from otel_sealed.providers.anthropic_rules import RULES
+from otel_sealed.vocab import names_model
 from otel_sealed.wire.parse import as_count, as_text
 
 # A12: the models that check what stands before a thinking block; opus-5, sonnet-5, fable-5 do not
@@ -366,12 +367,12 @@ def _head(body: Mapping[str, Any]) -> dict[str, Any]:
 def _traits(place: Place) -> frozenset[Trait]:
     facts, turn, block = place.facts, place.turn, place.block
     found = set()
-    by_default = turn is not None and bool(turn.chain) and turn.thinking is None
+    by_default = turn is not None and bool(turn.told) and turn.thinking is None
     if facts.thinking is False or (facts.thinking is None and not by_default):
         found.add(Trait.THINKING_OFF)
     if facts.thinking is False:
         found.add(Trait.THINKING_DISABLED)
-    if _BINDING.search(facts.model):
+    if names_model(_BINDING, facts.model):
         found.add(Trait.BINDING)
     if turn is not None and block is not None:
         found |= _turn_traits(turn, place.index)
@@ -379,7 +380,7 @@ def _traits(place: Place) -> frozenset[Trait]:
             found |= _compaction_traits(place)
     if turn is not None and _ACCOUNT_BOUND.search(turn.model):
         found.add(Trait.ACCOUNT_BOUND)
-    if _BINDING_ALWAYS.search(facts.model):
+    if names_model(_BINDING_ALWAYS, facts.model):
         found.add(Trait.BINDING_ALWAYS)
     return frozenset(found)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from otel_sealed.contract import Pair, Reads
+from otel_sealed.vocab import bare_model, names_model
 
 PAIRS: tuple[Pair, ...] = (
     Pair(
@@ -74,8 +75,8 @@ class Families:
             if (
                 pair.vendor == vendor
                 and pair.platform in ("", platform)
-                and re.search(pair.producer, producer)
-                and re.search(pair.reader, reader)
+                and names_model(re.compile(pair.producer), producer)
+                and names_model(re.compile(pair.reader), reader)
             ):
                 return pair.reads
         return Reads.UNKNOWN
@@ -84,11 +85,4 @@ class Families:
 @lru_cache(maxsize=1024)
 def same(producer: str, reader: str) -> bool:
     """Whether two names are of one model, or one of them is not known."""
-    return not producer or not reader or _base(producer) == _base(reader)
-
-
-def _base(model: str) -> str:
-    """A model without the date of its snapshot, its region prefix and its version suffix."""
-    name = model.rsplit("/", 1)[-1]
-    name = re.sub(r"^([a-z]{2,6}\.)?(anthropic|openai|google)\.", "", name)
-    return re.sub(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|-latest|-v\d+:\d+|@\d{8})+$", "", name)
+    return not producer or not reader or bare_model(producer) == bare_model(reader)

@@ -50,7 +50,8 @@ def record(core: Core, tools: Tools, came: Came) -> Turn | None:
     before = core.ledger.get(parent) if parent >= 0 else None
     prefix, common = _prefix(sent, judged, parent)
     identifier = tools.reader.name(answer.id)
-    chain = judged.chain if judged is not None else b""
+    # what the server held before these messages is not known: no prefix of theirs is the whole one
+    chain = judged.chain if judged is not None and not facts.reference else b""
     turn = Turn(
         exchange=came.number,
         blocks=blocks,

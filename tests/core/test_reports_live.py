@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.model import Report
 from otel_sealed.providers.vendors import resolve
 from otel_sealed.tracker import Tracker
@@ -33,7 +34,17 @@ from tests.core.builders import (
     use,
     without,
 )
-from tests.core.conversations import KEY, Body, ask, exchange, history, replay, row_of
+from tests.core.conversations import (
+    KEY,
+    Body,
+    ask,
+    exchange,
+    history,
+    replay,
+    responses,
+    row_of,
+    step,
+)
 
 SIGNATURE = "anthropic.thinking.signature"
 SEAL = "openai.reasoning.encrypted_content"
@@ -220,6 +231,20 @@ def test_a_signed_thought_of_gemini_as_ordinary_text_is_substituted() -> None:
     assert row_of(report, THOUGHT) == ("substituted", "degrades", "G4")
 
 
+def test_a_changed_seal_at_the_end_of_texts_sent_in_pieces_is_modified() -> None:
+    """As a stream brought them: what stands before it is not what came, and not its place."""
+    answer = candidate(part("text", signed=False), part("empty"))
+
+    def change(body: Body) -> None:
+        whole = parts_of(body)[0]["text"]
+        parts_of(body)[:1] = [{"text": whole[:20]}, {"text": whole[20:]}]
+        seal = parts_of(body)[-1]["thoughtSignature"]
+        parts_of(body)[-1]["thoughtSignature"] = seal[:40] + "Zz" + seal[42:]
+
+    report = replay("gemini", answer, edit(change))
+    assert row_of(report, THOUGHT)[0] == "modified"
+
+
 def test_an_answer_of_gemini_that_lost_its_signature_is_dropped() -> None:
     """Ordinary text was to be there."""
     change = edit(lambda b: parts_of(b)[0].pop("thoughtSignature"))
@@ -362,6 +387,67 @@ def test_only_the_foreign_seal_has_a_row_where_its_text_stands_beside_it() -> No
     history(body).extend(ask("anthropic", "Act."))
     report = tracker.observe(exchange("anthropic", copy.deepcopy(body), None, status=None))
     assert [(f.artifact, f.fate.value) for f in report.findings] == [(THOUGHT, "foreign")]
+
+
+class Torn(MemoryLedger):
+    """A ledger that knows some turns by their numbers alone, as one whose store rests does."""
+
+    lost: frozenset[int] = frozenset()
+
+    def lookup(self, key: bytes) -> tuple[int, ...]:
+        return tuple(number for number in super().lookup(key) if number not in self.lost)
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai", "gemini"])
+@pytest.mark.parametrize("lost", [{0}, {1}, {0, 1}])
+def test_turns_that_no_key_leads_to_stand_where_they_stand(dialect: str, lost: set[int]) -> None:
+    """Their seals are in the request, and nobody moved them."""
+    answers = responses(dialect)[:4]
+    ledger = Torn()
+    tracker = Tracker(KEY, ledger=ledger, settles=False)
+    body = asked(dialect)
+    for answer in answers:
+        tracker.observe(exchange(dialect, copy.deepcopy(body), answer))
+        history(body).extend(step(dialect, answer, "And then?"))
+    ledger.lost = frozenset(lost)
+    report = tracker.observe(exchange(dialect, body, None, status=None))
+    assert {f.fate.value for f in report.findings} == {"intact"}
+
+
+def test_the_prefix_of_a_seal_born_behind_server_state_is_not_known() -> None:
+    """Its request had what was new alone, and the whole of it is no other prefix (A31, O2)."""
+    tracker = Tracker(KEY)
+    model = {"model": "gpt-6.2"}
+    first, second = (response(reasoning(), call(), **model) for _ in range(2))
+    body = asked("openai", **model)
+    tracker.observe(exchange("openai", copy.deepcopy(body), first))
+    history(body).extend(step("openai", first, ""))
+    new = body | {"input": body["input"][-1:], "previous_response_id": first["id"]}
+    tracker.observe(exchange("openai", new, second))
+    history(body).extend(step("openai", second, ""))
+    report = tracker.observe(exchange("openai", body, None, status=None))
+    assert {f.fate.value for f in report.findings} == {"intact"}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "us.anthropic.claude-fable-5-2-v1:0",
+        "us.anthropic.claude-fable-5-2-20260101-v1:0",
+        "arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-fable-5-2-v1:0",
+        "claude-fable-5-2@20260101",
+        "claude-fable-5-2@default",
+    ],
+)
+def test_a_model_binds_whatever_its_platform_calls_it(model: str) -> None:
+    """The names of Bedrock and Vertex have versions behind them (A12)."""
+    report = replay(
+        "anthropic",
+        message(thinking(), use(), model="claude-fable-5-2"),
+        lambda b: b | {"system": "You are a clerk. It is noon."},
+        asked=asked("anthropic", model=model),
+    )
+    assert row_of(report, "request.prefix") == ("prefix_changed", "breaks", "A12")
 
 
 @pytest.mark.parametrize(

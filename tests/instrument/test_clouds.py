@@ -85,7 +85,14 @@ def sent(path: str = "/v1/messages", **headers: str) -> HttpSent:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return HttpSent(
         SimpleNamespace(
-            url=SimpleNamespace(path=path, host="h", port=None), headers=named, content=b""
+            url=SimpleNamespace(
+                path=path.partition("?")[0],
+                query=path.partition("?")[2].encode(),
+                host="h",
+                port=None,
+            ),
+            headers=named,
+            content=b"",
         )
     )
 
@@ -149,3 +156,27 @@ def test_bodies() -> None:
             raise RuntimeError("RequestNotRead")
 
     assert HttpSent(Streamed()).body() is None
+
+
+ARN = "arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-x-v1:0"
+
+
+@pytest.mark.parametrize(
+    ("path", "cloud", "model"),
+    [
+        ("/model/us.anthropic.claude-x-v1:0/invoke", "bedrock", "us.anthropic.claude-x-v1:0"),
+        (f"/model/{ARN}/invoke-with-response-stream", "bedrock", ARN),
+        (
+            "/v1/projects/p/locations/l/publishers/anthropic/models/claude-x@1:rawPredict",
+            "vertex",
+            "claude-x@1",
+        ),
+        ("/openai/deployments/mine/chat/completions?api-version=1", "azure", None),
+        ("/openai/responses?api-version=1", "azure", None),
+        ("/v1/responses", None, None),
+        ("/v1/messages?beta=true", None, None),
+    ],
+)
+def test_paths_tell_the_cloud(path: str, cloud: str | None, model: str | None) -> None:
+    """Whatever the host, which may be a gateway's."""
+    assert (sent(path).cloud(), sent(path).model()) == (cloud, model)

@@ -335,7 +335,7 @@ async def test_a_stream_that_breaks_off_on_either_transport(
 def test_vertex(
     handle: Handle, tracker: Recorder, wire: Wire, spans: Spans, *, stream: bool
 ) -> None:
-    """On Vertex the project is the account, and the platform has its name on the span."""
+    """On Vertex the project is the account, and the client says who answers, whatever the host."""
     credentials: Any = AnonymousCredentials()  # type: ignore[no-untyped-call]
     credentials.token = "t"
     client = genai.Client(
@@ -355,7 +355,7 @@ def test_vertex(
     inner._httpx_client.close()
     assert "projects/p/locations/l/publishers/google/models/gemini-x:" in wire.seen[0].path
     assert (tracker.one.model, tracker.one.request) == (MODEL, sent(wire)[0])
-    assert tracker.one.account == handle.runtime.account("p")
+    assert (tracker.one.account, tracker.one.provider) == (handle.runtime.account("p"), "vertex")
     assert spans.names == [f"generate_content {MODEL}"]
 
 
