@@ -154,12 +154,16 @@ class Carrier:
 @quick
 @dataclass(frozen=True, slots=True)
 class RawMessage:
-    """One element of a request's history before reading: `parts` are (dotted place, block)."""
+    """One element of a request's history before reading: `parts` are (dotted place, block).
+
+    `told` is the same in one spelling, where what the model was told has several.
+    """
 
     index: int
     speaker: Speaker
     parts: tuple[tuple[str, Json], ...] = field(repr=False)
     raw: Json = field(repr=False)
+    told: Json = field(default=None, repr=False)
 
 
 @quick

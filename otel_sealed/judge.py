@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from otel_sealed.contract import Dialect, Place, Reads, Rule
 from otel_sealed.model import (
+    Block,
     Cause,
     Facts,
     Fate,
@@ -108,7 +109,7 @@ def circumstances(
             found.add(Trait.FOREIGN_TURN)
         if not turn.complete:
             found.add(Trait.TRUNCATED)
-        found |= _reader(turn, facts, families)
+        found |= _reader(turn, block, facts, families)
     if block is None or not block.sealed:
         found.add(Trait.NEVER_HELD)
     if block is not None and block.kind is Kind.TEXT and not block.payload_chars:
@@ -127,7 +128,7 @@ def _ends(place: Place) -> bool:
     return not called and all(message.speaker is Speaker.MODEL for message in later)
 
 
-def _reader(turn: Turn, facts: Facts, families: Families) -> set[Trait]:
+def _reader(turn: Turn, block: Block | None, facts: Facts, families: Families) -> set[Trait]:
     """What the model asked for makes of blocks that another model sealed."""
     if turn.vendor != facts.vendor or not turn.model or not facts.model:
         return set()
@@ -137,7 +138,8 @@ def _reader(turn: Turn, facts: Facts, families: Families) -> set[Trait]:
         found.add(Trait.UNREADABLE_MODEL)
     if known is Reads.REFUSED:
         found.add(Trait.REFUSED_MODEL)
-    if not same(turn.model, facts.model) and not _projectable(turn):
+    state = block is None or block.kind not in (Kind.COMPACTION, Kind.RESULT, Kind.OTHER)
+    if state and not same(turn.model, facts.model) and not _projectable(turn):
         found.add(Trait.NOT_PROJECTABLE)
     return found
 

@@ -123,7 +123,7 @@ def orphans(turn: Turn, pairs: Mapping[int, Placed], scene: Scene) -> Iterator[t
         followers = [i for i in group if i in pairs]
         if here is not None and here[1].has_server_id:
             behind = [pairs[i][0] > here[0] for i in followers]  # else it is reordered
-            parted = _parted(scene, here[0])
+            parted = _parted(scene, turn, here[0])
             if parted if cut_off else not followers or (all(behind) and parted):
                 yield _orphan(names.orphans[block.type], scene, here), index
         if here is None:
@@ -132,12 +132,13 @@ def orphans(turn: Turn, pairs: Mapping[int, Placed], scene: Scene) -> Iterator[t
                     yield _orphan(names.orphans[turn.blocks[i].type], scene, pairs[i]), i
 
 
-def _parted(scene: Scene, slot: SlotAt) -> bool:
-    """Whether somebody else than the model speaks right behind a place."""
+def _parted(scene: Scene, turn: Turn, slot: SlotAt) -> bool:
+    """Whether somebody else, or the model in another turn, speaks right behind a place."""
     at, index = slot
     if index + 1 < len(scene.messages[at].blocks) or at + 1 >= len(scene.messages):
         return False
-    return scene.messages[at + 1].speaker is not Speaker.MODEL
+    other = scene.lineage.owner.get((at + 1, 0), turn.number) != turn.number
+    return other or scene.messages[at + 1].speaker is not Speaker.MODEL
 
 
 def _group(turn: Turn, index: int, names: Names) -> list[int]:

@@ -6,10 +6,11 @@ block, and hosts legitimately re-serialise them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from otel_sealed.model import Cause, Head, Message, Speaker, Turn
+from otel_sealed.model.prefixes import full_prefixes
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,31 +25,6 @@ class Break:
 def told(messages: tuple[Message, ...]) -> tuple[tuple[int, bytes], ...]:
     """(index, digest) of every message that is not the model's own."""
     return tuple((m.index, m.digest) for m in messages if m.speaker is not Speaker.MODEL)
-
-
-def full_prefixes(turns: Sequence[Turn], of: Iterable[int]) -> dict[int, tuple[bytes, ...]]:
-    """Turn number to the digests of all it was told; turns whose request is unknown are left out.
-
-    For the turns `of`, and those they have it from: a turn keeps only what its parent has not. One
-    whose parent was forgotten is left out too.
-    """
-    known = {turn.number: turn for turn in turns}
-    needed: set[int] = set()
-    for number in of:
-        turn = known.get(number)
-        while turn is not None and turn.number not in needed:
-            needed.add(turn.number)
-            turn = known.get(turn.parent) if turn.prefix_shared else None
-    full: dict[int, tuple[bytes, ...]] = {}
-    for number in sorted(needed):
-        turn = known[number]
-        if not turn.chain:
-            continue
-        if not turn.prefix_shared:
-            full[number] = turn.prefix
-        elif turn.parent in full:
-            full[number] = full[turn.parent][: turn.prefix_shared] + turn.prefix
-    return full
 
 
 def shared(parent: tuple[bytes, ...] | None, now: tuple[bytes, ...]) -> int:

@@ -31,13 +31,14 @@ LEAST_SEAL = 48
 @quick
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The few words of a dialect that findings carry.
+    """The few words of a dialect that findings carry, and its name.
 
     `envelopes`/`orphans`: block type to the artifact name of such a row; `paired`: types that must
     stand with the item they came with; `placeholders`: `canon` digests of documented dummies;
     `binary`: artifacts compared as decoded bytes; `vendor`: who the request goes to.
     """
 
+    dialect: str
     root: str
     vendor: str
     envelopes: Mapping[str, str]

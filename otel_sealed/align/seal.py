@@ -45,7 +45,7 @@ def seal_row(
     here = _choose(scene, value, found, placed)
     scene.explained.update((held.slot, held.value.artifact) for held in found)
     fate, cause = _broken(scene, turn, index, block, here) or _moved(
-        scene, block, value, placed, here, shape
+        scene, turn, block, value, placed, here, shape
     )
     locus = None if fate is Fate.INTACT else Locus.PROCESS
     sent = here.value
@@ -117,6 +117,7 @@ def _broken(
 
 def _moved(
     scene: Scene,
+    turn: Turn,
     block: Block,
     value: Value,
     placed: Placed | None,
@@ -126,8 +127,8 @@ def _moved(
     """The fate of a seal whose bytes stand in a slot, by where that slot is."""
     if shape in (Fate.MERGED, Fate.SPLIT):
         return shape, None
-    if here.value.artifact != value.artifact:
-        return Fate.RETYPED, None
+    if here.value.artifact != value.artifact and turn.dialect == scene.names.dialect:
+        return Fate.RETYPED, None  # on another wire of its vendor's it has another name
     if len(scene.seals[value.canon]) > scene.issued[value.canon]:
         return Fate.DUPLICATED, None
     spoken = scene.messages[here.slot[0]].speaker is Speaker.MODEL
@@ -146,12 +147,13 @@ def _absent(
     scene: Scene, row: Finding, turn: Turn, index: int, value: Value, placed: Placed | None
 ) -> tuple[Finding, bool]:
     """The fate of a seal whose bytes stand in no slot, and whether another value does."""
-    if scene.covered(turn, index):
+    now = same_artifact(placed[1], value.artifact) if placed is not None else None
+    there = now is not None and now.state is State.PRESENT
+    if scene.covered(turn, index) and not there:
         return evolve(row, fate=Fate.SUPERSEDED), False
     row = evolve(row, locus=Locus.PROCESS)
     if placed is not None:
-        now = same_artifact(placed[1], value.artifact)
-        if now is not None and now.state is State.PRESENT:
+        if now is not None and there:
             scene.explained.add((placed[0], now.artifact))
             row = sent_as(row, now, scene.path(placed[0]))
             return _changed(scene, row, turn, index, value, placed[0], now)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from otel_sealed.align.prefix import Break, first_break, head_break, other_head
 from otel_sealed.align.scene import Outcome
 from otel_sealed.model import (
+    Block,
     Facts,
     Fate,
     Finding,
@@ -70,8 +71,21 @@ def surroundings_behind(
 
 def exempt(outcomes: Iterable[Outcome], bound: Collection[int]) -> set[int]:
     """The turns of `bound` whose earlier messages may be gone, behind a compaction."""
-    gone = [o.turn.number for o in outcomes if o.turn and o.finding.fate is Fate.SUPERSEDED]
-    return {number for number in bound if gone and number >= min(gone)}
+    behind = [o.turn.number for o in outcomes if o.turn and _compacts(o)]
+    return {number for number in bound if behind and number >= min(behind)}
+
+
+def _compacts(outcome: Outcome) -> bool:
+    """Whether a compaction carries the artifact, or is it and is in the request."""
+    if outcome.finding.fate is Fate.SUPERSEDED:
+        return True
+    block = outcome.block
+    return block is not None and block.kind is Kind.COMPACTION and bool(outcome.finding.digest_out)
+
+
+def reasons(block: Block | None) -> bool:
+    """Whether a seal in it is the model's own state: not that of a result, nor a compaction."""
+    return block is None or block.kind not in (Kind.COMPACTION, Kind.RESULT, Kind.OTHER)
 
 
 def sealed_homes(
@@ -89,7 +103,7 @@ def sealed_homes(
             continue
         if finding.artifact in seals:
             homes.setdefault(outcome.turn.number, outcome.at)
-            if outcome.block is None or outcome.block.kind is not Kind.COMPACTION:
+            if reasons(outcome.block):
                 bound.setdefault(outcome.turn.number, outcome.at)
     return homes, bound
 
@@ -112,7 +126,7 @@ def _issuer(facts: Facts, lineage: Lineage, homes: dict[int, int]) -> Iterator[O
         if turn.number not in homes or turn.vendor != facts.vendor:
             continue
         platform = turn.platform != facts.platform
-        host = bool(turn.host and facts.host and turn.host != facts.host)
+        host = bool(turn.host and facts.host and _place(turn.host) != _place(facts.host))
         account = bool(turn.account and facts.account and turn.account != facts.account)
         if not (platform or host or account):
             continue
@@ -131,6 +145,13 @@ def _issuer(facts: Facts, lineage: Lineage, homes: dict[int, int]) -> Iterator[O
         )
         yield Outcome(row, turn, 0, None, None, homes[turn.number])
         return
+
+
+def _place(host: str) -> str:
+    """A host as far as it tells resources apart: on Azure each has several names of one label."""
+    name = host.lower().partition(":")[0]
+    label, dot, domain = name.partition(".")
+    return f"{label}{dot}azure" if domain.endswith("azure.com") else name
 
 
 def _origin(turn: Turn) -> Origin:

@@ -22,6 +22,7 @@ from otel_sealed.ledger.owners import owners
 from otel_sealed.ledger.poll import Poll, best_tip, polled
 from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import Kind, Lineage, Message, Role, SlotAt, Speaker, Turn
+from otel_sealed.model.prefixes import full_prefixes
 
 _MAX_LINE = 4096
 
@@ -70,7 +71,8 @@ def _lineage(ledger: Found, asked: _Asked) -> Lineage:
     least = min(poll.votes, default=sys.maxsize)
     held = _line(ledger, max(poll.look(reference), default=-1), least, absent) if reference else ()
     voted = best_tip(poll)
-    tip = _tip(poll, voted, held, follows=continues and not reference)
+    follows = continues and not reference
+    tip = _tip(poll, voted, held, messages, follows=follows)
     own = () if held and held[-1].number == tip else _line(ledger, tip, least, absent)
     line = {turn.number: turn for turn in (*held, *own)}
     for number in sorted(poll.strong - line.keys()):
@@ -79,13 +81,14 @@ def _lineage(ledger: Found, asked: _Asked) -> Lineage:
             line[number] = turn
     turns = tuple(line[n] for n in sorted(line))
     owner = owners(messages, poll, turns)
-    ahead = _ahead(poll, owner, tip) if continues and not reference else ()
+    ahead = _ahead(poll, owner, tip) if follows else ()
     if ahead:
         tip = ahead[-1].number
         line.update((turn.number, turn) for turn in ahead)
         turns = (*turns, *ahead)
         owner = owners(messages, poll, turns)
     told = continues or reference
+    known = {turn.number for turn in turns if turn.told} if continues else line.keys()
     placed = set() if told else _placed(poll, line, tip, {voted, *owner.values()})
     return Lineage(
         turns=turns,
@@ -94,23 +97,26 @@ def _lineage(ledger: Found, asked: _Asked) -> Lineage:
         tip=tip,
         inferred=frozenset(line.keys() - poll.strong),
         placed=frozenset(placed - set(without)),
-        guessed=() if told else tuple(_guessed(poll, owner, placed)),
+        guessed=() if reference else tuple(_guessed(poll, owner, placed, known)),
         past=_past(turns, {*owner.values(), *poll.votes}, absent),
         hits=poll.hits,
         misses=poll.misses,
     )
 
 
-def _tip(poll: Poll, voted: int, held: Sequence[Turn], *, follows: bool) -> int:
+def _tip(
+    poll: Poll, voted: int, held: Sequence[Turn], messages: Sequence[Message], *, follows: bool
+) -> int:
     """The newest turn the request continues, or -1: voted for, held by the server, or the last.
 
-    `follows`: where nothing is found, it follows the last turn of its conversation.
+    `follows`: where nothing is found, it follows the last turn of its conversation, unless it asks
+    what that one answered, or nothing that the model was told in that conversation.
     """
     tip = voted
     if tip < 0 and held:
         tip = held[-1].number
     if tip < 0 and follows:
-        tip = poll.ledger.last(poll.conversation)
+        tip = _followed(poll.ledger, poll.ledger.last(poll.conversation), messages)
     while tip in poll.without:
         turn = poll.ledger.get(tip)
         tip = -1 if turn is None else turn.parent
@@ -132,6 +138,22 @@ def _ahead(poll: Poll, owner: Mapping[SlotAt, int], tip: int) -> tuple[Turn, ...
     return ahead if known and len(ahead) == strange else ()
 
 
+def _followed(ledger: Found, last: int, messages: Sequence[Message]) -> int:
+    """The newest turn up to `last` that a request in which none is found may follow, or -1."""
+    line = _line(ledger, last)
+    full = full_prefixes(line, [turn.number for turn in line])
+    now = tuple(m.digest for m in messages if m.speaker is not Speaker.MODEL)
+    for turn in reversed(line):
+        was = full.get(turn.number)
+        if was is None:
+            return turn.number
+        if set(was).isdisjoint(now):
+            return -1
+        if was != now:
+            return turn.number
+    return -1
+
+
 def _placed(poll: Poll, line: Mapping[int, Turn], tip: int, found: Iterable[int]) -> set[int]:
     """Those `found`, and at the end of the line, that little but their place speaks for."""
     newest = max((n for n in poll.solid if n in line), default=-1)
@@ -144,11 +166,11 @@ def _placed(poll: Poll, line: Mapping[int, Turn], tip: int, found: Iterable[int]
 
 
 def _guessed(
-    poll: Poll, owner: Mapping[SlotAt, int], placed: Collection[int]
+    poll: Poll, owner: Mapping[SlotAt, int], placed: Collection[int], known: Collection[int]
 ) -> Iterator[tuple[int, tuple[SlotAt, ...]]]:
     """Other turns with the places, in one run, that little speaks for.
 
-    Or that stand beside a seal nobody saw coming.
+    Or that stand beside a seal nobody saw coming. Only those `known`.
     """
     for run in poll.runs:
         strange = any(at in poll.strange for at, _ in run)
@@ -156,7 +178,7 @@ def _guessed(
         places: dict[int, list[SlotAt]] = {}
         for slot in run:
             number = owner.get(slot)
-            if number is None or number in placed or number in sure:
+            if number is None or number not in known or number in placed or number in sure:
                 continue
             if strange or number not in poll.solid:
                 places.setdefault(number, []).append(slot)

@@ -80,6 +80,11 @@ class Poll:
         same = [b for b in turn.blocks if b.payload == sent.payload] if turn is not None else []
         return bool(same) and all(block.unlike(sent) for block in same)
 
+    def akin(self, number: int, others: Collection[int]) -> bool:
+        """Whether a turn is of the vendor of others: else a seal among them went abroad."""
+        turns = [self.ledger.get(n) for n in (number, *others)]
+        return len({turn.vendor for turn in turns if turn is not None}) == 1
+
     def sure_in(self, run: Sequence[SlotAt]) -> set[int]:
         """The turns that sure blocks at these places are of."""
         return {n for slot in run if slot in self.sure for n in self.by_slot[slot]}
@@ -221,7 +226,8 @@ def _told_apart(
 def _strong(poll: Poll, block: Block) -> tuple[int, ...]:
     """Turns that all strong keys of a block agree on; where they disagree, those of its ids.
 
-    A known id under another turn's seal is the carrier of that id, with a swapped seal in it.
+    A known id under another turn's seal is the carrier of that id, with a swapped seal in it; and
+    so is, where there are no ids, a call or a text that only one other turn made.
     """
     keys = [v.canon for v in block.values if v.role is Role.SEAL and v.state is State.PRESENT]
     found: tuple[int, ...] = ()
@@ -229,6 +235,14 @@ def _strong(poll: Poll, block: Block) -> tuple[int, ...]:
         numbers = poll.look(key)
         both = tuple(n for n in numbers if n in found)
         found = both or found or numbers
+    if (
+        found
+        and not block.anchors
+        and (block.kind is Kind.CALL or block.payload_chars >= _LONG_TEXT)
+    ):
+        carriers = poll.look(block.payload)
+        if len(carriers) == 1 and carriers[0] not in found and poll.akin(carriers[0], found):
+            return carriers
     return found
 
 

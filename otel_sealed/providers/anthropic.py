@@ -361,7 +361,7 @@ def _head(body: Mapping[str, Any]) -> dict[str, Any]:
     system = body.get("system")
     if isinstance(system, str):
         system = [{"type": "text", "text": system}]
-    return {"system": system, "tools": body.get("tools")}
+    return {"system": system or None, "tools": body.get("tools") or None}
 
 
 def _traits(place: Place) -> frozenset[Trait]:

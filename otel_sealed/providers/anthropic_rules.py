@@ -139,6 +139,15 @@ RULES: tuple[Rule, ...] = (
             ("A28", _ADVISOR, "S beta_advisor_redacted_result_block_param.py"),
         )
     ),
+    rule(
+        "X7",
+        "whole turns left out of the history take their seals with them",
+        {F.DROPPED},
+        V.ALLOWED,
+        artifacts=_BOUND_RESULTS,
+        when={T.WHOLE_TURN},
+        source="design §1: absent with the turn that held it",
+    ),
     *(
         rule(
             id_,
@@ -208,14 +217,17 @@ RULES: tuple[Rule, ...] = (
         when={T.THINKING_OFF},
         source="I forgecode#1853",
     ),
-    rule(
-        "A21",
-        "a paused turn is sent back as it is",
-        {F.DROPPED, F.SUBSTITUTED, *_CHANGED},
-        V.BREAKS,
-        artifacts=_SEALS,
-        when={T.PAUSED},
-        source="S beta_message.py",
+    *(
+        rule(
+            "A21",
+            "a paused turn is sent back as it is until it was continued and is over",
+            {F.DROPPED, F.SUBSTITUTED, *_CHANGED},
+            V.BREAKS,
+            artifacts=_SEALS,
+            when={T.PAUSED, where},
+            source="S beta_message.py",
+        )
+        for where in (T.IN_LOOP, T.LAST_TURN)
     ),
     rule(
         "A21",
@@ -373,6 +385,14 @@ RULES: tuple[Rule, ...] = (
         when={T.BINDING_ALWAYS},
         unless={T.DROPS_BLOCK},
         source="D prefix-checks",
+    ),
+    rule(
+        "A12",
+        "a block that the request itself asks to be dropped after a change is no loss",
+        {F.PREFIX_CHANGED},
+        V.ALLOWED,
+        when={T.BINDING, T.DROPS_BLOCK},
+        source="D prefix-checks: prefix_mismatch_behavior drop_block",
     ),
     rule(
         "A12",

@@ -77,6 +77,14 @@ RULES: tuple[Rule, ...] = (
         source="seed 001",
     ),
     rule(
+        "X7",
+        "whole turns left out of the history take their seals with them",
+        {F.DROPPED},
+        V.ALLOWED,
+        when={T.WHOLE_TURN, T.FRONT},
+        source="design §1: absent with the turn that held it",
+    ),
+    rule(
         "G8",
         "on Gemini 2.5 signatures are optional",
         {*_GONE, *_MOVED},
@@ -130,14 +138,6 @@ RULES: tuple[Rule, ...] = (
         V.BREAKS,
         when={T.ON_MEDIA},
         source="I open_webui_functions#225, dify-official-plugins#2262",
-    ),
-    rule(
-        "X7",
-        "whole turns left out of the history take their seals with them",
-        {F.DROPPED},
-        V.ALLOWED,
-        when={T.WHOLE_TURN, T.FRONT},
-        source="design §1: absent with the turn that held it",
     ),
     rule(
         "G5",

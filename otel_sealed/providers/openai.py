@@ -26,6 +26,8 @@ from otel_sealed.wire.parse import as_count, as_text
 _KNOWN_MODEL = re.compile(r"(^|[./])(gpt-[345]|gpt-6|o[1-9](-|$)|codex|chatgpt|grok)")
 # O13: which models drop reasoning after a prefix change is not published; 6.2 is the one named
 _BINDING = re.compile(r"(^|[./])gpt-6")
+# O13: instructions count on models before this one
+_FREE_INSTRUCTIONS = re.compile(r"(^|[./])gpt-6\.[2-9]")
 # O15: the gpt-5.6 family defaults to all_turns, earlier models to current_turn
 _ALL_TURNS = re.compile(r"(^|[./])gpt-(5\.[6-9]|[6-9])")
 _TOOL_OUTPUTS = frozenset(
@@ -37,6 +39,8 @@ _TOOL_OUTPUTS = frozenset(
         "shell_call_output",
         "apply_patch_call_output",
         "mcp_approval_response",
+        "tool_search_output",
+        "program_output",
     }
 )
 
@@ -116,6 +120,7 @@ _CARRIERS = (
             ("file_search_call", ("queries",)),
             ("code_interpreter_call", ("code",)),
             ("mcp_call", ("name", "arguments")),
+            ("tool_search_call", ("arguments",)),
             ("image_generation_call", ()),
         )
     ),
@@ -139,15 +144,32 @@ def _type_of(item: Mapping[str, Any]) -> str:
     name = item.get("type")
     if isinstance(name, str):
         return name
-    return "message" if "role" in item else "other"
+    if "role" in item:
+        return "message"
+    return "item_reference" if item.keys() - {"type"} == {"id"} else "other"
 
 
 def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
     items = body.get("input")
     if isinstance(items, str):
-        yield RawMessage(0, Speaker.USER, (("", items),), items)
+        yield RawMessage(0, Speaker.USER, (("", items),), items, _spelled({"content": items}))
     for index, item in enumerate(items if isinstance(items, list) else ()):
-        yield RawMessage(index, _speaker(item), (("", item),), item)
+        speaker = _speaker(item)
+        told = None if speaker is Speaker.MODEL else _spelled(item)
+        yield RawMessage(index, speaker, (("", item),), item, told)
+
+
+def _spelled(item: Any) -> Any:
+    """What the model was told, in one of its spellings: a list of one, without defaults."""
+    if not isinstance(item, dict):
+        return item
+    told = {key: value for key, value in item.items() if value is not None and key != "status"}
+    if "content" in told:
+        told = {"type": "message", "role": "user", **told}
+    for key in ("content", "output"):
+        if isinstance(told.get(key), str):
+            told[key] = [{"type": "input_text", "text": told[key]}]
+    return told
 
 
 def _speaker(item: Any) -> Speaker:
@@ -262,6 +284,8 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
             response.update(event["response"])
             complete = complete or kind in _CLOSING
     cut: set[int] = set()
+    if isinstance(response.get("output"), list) and items:
+        response["output"] = _mended(response["output"], items)
     if not response.get("output"):
         cut = set() if complete else begun.keys() - items.keys()
         items |= {index: begun[index] for index in cut}
@@ -269,6 +293,26 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     response["complete"] = complete
     response["cut"] = [str(sorted(items).index(index)) for index in sorted(cut)]
     return response
+
+
+def _mended(closing: list[Any], items: Mapping[int, Any]) -> list[Any]:
+    """The output of a closing event with what it lacks of the items that were done before."""
+    output = list(closing)
+    if not output:
+        return output
+    places = {as_text(i.get("id")): at for at, i in enumerate(output) if isinstance(i, dict)}
+    for index in sorted(items):
+        item = items[index]
+        if not _sealed(item):
+            continue
+        at = places.get(as_text(item.get("id")))
+        if at is None and len(output) <= max(items):
+            output.insert(index, item)
+        elif at is not None and item["encrypted_content"].startswith(
+            as_text(output[at].get("encrypted_content"))
+        ):
+            output[at] = item
+    return output
 
 
 def _sealed(item: Any) -> bool:
@@ -317,17 +361,20 @@ def _reference(body: Mapping[str, Any]) -> tuple[str, str]:
 
 def _head(body: Mapping[str, Any]) -> dict[str, Any]:
     text = body.get("text")
+    form = text.get("format") if isinstance(text, dict) else None
+    free = _FREE_INSTRUCTIONS.search(as_text(body.get("model")))
     return {
-        "instructions": body.get("instructions"),
-        "tools": body.get("tools"),
-        "text.format": text.get("format") if isinstance(text, dict) else None,
+        "instructions": None if free else body.get("instructions") or None,
+        "tools": body.get("tools") or None,
+        "text.format": None if form == {"type": "text"} else form,
     }
 
 
 def _traits(place: Place) -> frozenset[Trait]:
     facts, sent = place.facts, place.sent
     found = set()
-    if facts.store is not False:
+    store = place.turn.store if place.turn is not None else None
+    if (facts.store if store is None else store) is not False:
         found.add(Trait.STORED)
     if facts.operation == "add_items" and facts.reference:
         found.add(Trait.ADDS_ITEMS)

@@ -166,6 +166,14 @@ RULES: tuple[Rule, ...] = (
         source="I sub2api#2863, #3038; EchoBird#255",
     ),
     rule(
+        "O21",
+        "the phase of an assistant message is preserved",
+        {F.MODIFIED, F.DROPPED},
+        V.DEGRADES,
+        artifacts=("openai.message.phase",),
+        source="S response_output_message_param.py",
+    ),
+    rule(
         "O11",
         "an altered, merged, cut or made-up blob is refused",
         _BROKEN,
@@ -187,6 +195,14 @@ RULES: tuple[Rule, ...] = (
         V.DEGRADES,
         source="I vercel/ai#7883",
         disputed=True,
+    ),
+    rule(
+        "X7",
+        "whole turns left out of the history take their seals with them",
+        {F.DROPPED},
+        V.ALLOWED,
+        when={T.WHOLE_TURN, T.XAI},
+        source="design §1: absent with the turn that held it",
     ),
     rule(
         "X9",
@@ -211,14 +227,6 @@ RULES: tuple[Rule, ...] = (
         {F.ORPHANED},
         V.BREAKS,
         source="I cline#12242, mastra#8738, continue#10018, openai-node#1791",
-    ),
-    rule(
-        "O21",
-        "the phase of an assistant message is preserved",
-        {F.MODIFIED, F.DROPPED},
-        V.DEGRADES,
-        artifacts=("openai.message.phase",),
-        source="S response_output_message_param.py",
     ),
     rule(
         "O23",

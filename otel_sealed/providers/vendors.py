@@ -28,6 +28,8 @@ _PROVIDERS: dict[str, tuple[str | None, str]] = {
     "xai": ("xai", "xai"),
     "x_ai": ("xai", "xai"),
     "openrouter": (None, "openrouter"),
+    "litellm": (None, "litellm"),
+    "portkey": (None, "portkey"),
 }
 
 _HOSTS: tuple[tuple[str, str], ...] = (

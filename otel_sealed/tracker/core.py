@@ -65,6 +65,7 @@ class Tools:
     def _names(self, vendor: str) -> Names:
         """The words of the dialect that align needs, for a request to `vendor`."""
         return Names(
+            dialect=self.dialect.name,
             root=self.dialect.root,
             vendor=vendor,
             envelopes=self.envelopes,

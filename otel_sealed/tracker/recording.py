@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 
 from otel_sealed import vocab
-from otel_sealed.align.prefix import full_prefixes, shared, told
+from otel_sealed.align.prefix import shared, told
 from otel_sealed.contract import Exchange, RawAnswer
 from otel_sealed.model import Block, Facts, Head, Role, Turn
+from otel_sealed.model.prefixes import full_prefixes
 from otel_sealed.model.quick import quick
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.judging import Judged

@@ -148,6 +148,8 @@ class Reader:
     def _link(self, raw: RawMessage, blocks: tuple[Block, ...]) -> bytes:
         """One message's share of the prefix: what the model said, or what it was told."""
         if raw.speaker is not Speaker.MODEL:
+            if raw.told is not None:
+                return self._digest.value(raw.told)
             # not its speaker: a message of results and text closes one request and opens the next
             told = [{"type": "text", "text": p} if isinstance(p, str) else p for _, p in raw.parts]
             return self._digest.value(told)

@@ -350,6 +350,8 @@ def test_the_name_of_a_conversation_narrows_the_search(dialect: str) -> None:
 def test_a_transcript_finds_its_last_turn_without_any_evidence() -> None:
     """A host that rewrote all of an answer still continues the conversation of the file.
 
+    What the user said is there; where nothing is, another agent was asked.
+
     Under the same name another process, or another agent of a session, may have been answered.
     """
     answer = message(thinking(), text())
@@ -357,7 +359,7 @@ def test_a_transcript_finds_its_last_turn_without_any_evidence() -> None:
     body = request("anthropic", [])
     tracker.observe(exchange("anthropic", copy.deepcopy(body), answer, conversation="c"))
     body["messages"] = [
-        {"role": "user", "content": "All rewritten."},
+        body["messages"][0],
         {"role": "assistant", "content": "Nothing of it is left."},
         {"role": "user", "content": "Go on."},
     ]

@@ -106,7 +106,7 @@ def test_replay_by_id_with_store_on_is_allowed() -> None:
     strip = sets("encrypted_content", ..., "reasoning")
     report = chat(
         "openai",
-        response(reasoning(), call()),
+        response(reasoning(), call()) | {"store": True},
         change=lambda body: strip(body) | {"store": True},
     )[0]
     assert ("dropped", "allowed", "O2") == row_of(report, BLOB)

@@ -562,6 +562,15 @@ CASES: dict[str, dict[str, tuple[Case, Case]]] = {
             once("anthropic", message(*searched("advisor")), strip_result("encrypted_content")),
             once("anthropic", message(*searched("advisor"))),
         ),
+        "X7": (
+            turns(
+                "anthropic",
+                message(*searched("advisor")),
+                message(thinking(), text()),
+                change=drop_front,
+            ),
+            turns("anthropic", message(*searched("advisor")), message(thinking(), text())),
+        ),
         "A30": (
             once("anthropic", message(thinking(), use()), sets("cache_control", {}, "thinking")),
             once("anthropic", message(thinking(), text()), sets("cache_control", {}, "text")),
@@ -647,10 +656,15 @@ CASES: dict[str, dict[str, tuple[Case, Case]]] = {
             once(
                 "openai",
                 response(reasoning(), call(), model="gpt-6.2"),
+                lambda b: b | {"tools": []},
+                asked=asked("openai", model="gpt-6.2"),
+            ),
+            once(
+                "openai",
+                response(reasoning(), call(), model="gpt-6.2"),
                 system("Other."),
                 asked=asked("openai", model="gpt-6.2"),
             ),
-            once("openai", response(reasoning(), call()), system("Other.")),
         ),
         "O14": (
             turns(
