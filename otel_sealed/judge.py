@@ -138,8 +138,11 @@ def _reader(turn: Turn, block: Block | None, facts: Facts, families: Families) -
         found.add(Trait.UNREADABLE_MODEL)
     if known is Reads.REFUSED:
         found.add(Trait.REFUSED_MODEL)
-    state = block is None or block.kind not in (Kind.COMPACTION, Kind.RESULT, Kind.OTHER)
-    if state and not same(turn.model, facts.model) and not _projectable(turn):
+    if (
+        (block is None or block.reasons)
+        and not same(turn.model, facts.model)
+        and not _projectable(turn)
+    ):
         found.add(Trait.NOT_PROJECTABLE)
     return found
 

@@ -66,6 +66,11 @@ class Outcome:
     at: int | None
     end: int | None = None
 
+    @property
+    def sent_back(self) -> bool:
+        """Whether the model's own state goes back: a seal, not that of a result or a compaction."""
+        return bool(self.finding.digest_out) and (self.block is None or self.block.reasons)
+
 
 class Held(NamedTuple):
     """A sealed value standing in a request."""

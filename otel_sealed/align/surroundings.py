@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from otel_sealed.align.prefix import Break, first_break, head_break, other_head
 from otel_sealed.align.scene import Outcome
 from otel_sealed.model import (
-    Block,
     Facts,
     Fate,
     Finding,
@@ -83,11 +82,6 @@ def _compacts(outcome: Outcome) -> bool:
     return block is not None and block.kind is Kind.COMPACTION and bool(outcome.finding.digest_out)
 
 
-def reasons(block: Block | None) -> bool:
-    """Whether a seal in it is the model's own state: not that of a result, nor a compaction."""
-    return block is None or block.kind not in (Kind.COMPACTION, Kind.RESULT, Kind.OTHER)
-
-
 def sealed_homes(
     outcomes: Iterable[Outcome], seals: Collection[str]
 ) -> tuple[dict[int, int], dict[int, int]]:
@@ -103,7 +97,7 @@ def sealed_homes(
             continue
         if finding.artifact in seals:
             homes.setdefault(outcome.turn.number, outcome.at)
-            if reasons(outcome.block):
+            if outcome.sent_back:
                 bound.setdefault(outcome.turn.number, outcome.at)
     return homes, bound
 

@@ -87,6 +87,11 @@ class Block:
     has_server_id: bool = False
     transient: bool = False
 
+    @property
+    def reasons(self) -> bool:
+        """Whether a seal in it is the model's own state: not that of a result, nor a compaction."""
+        return self.kind not in (Kind.COMPACTION, Kind.RESULT, Kind.OTHER)
+
     def seals(self) -> tuple[Value, ...]:
         """The opaque values among `values`."""
         return tuple(v for v in self.values if v.role is Role.SEAL)

@@ -10,7 +10,7 @@ from typing import Any
 from otel_sealed.align import Names, Outcome, align
 from otel_sealed.align.doubt import doubtful, strange
 from otel_sealed.align.prefix import Break, head_break, other_head
-from otel_sealed.align.surroundings import reasons, surroundings, surroundings_behind
+from otel_sealed.align.surroundings import surroundings, surroundings_behind
 from otel_sealed.contract import Exchange, Place
 from otel_sealed.judge import circumstances, judge
 from otel_sealed.ledger.locate import expect, locate, summarised
@@ -226,7 +226,7 @@ def _position(
     """Where the turns stand; `rows` are those settled up to the stand."""
     within: dict[int, tuple[int, int]] = {}
     for o in outcomes:
-        if o.turn and o.finding.digest_out and reasons(o.block):
+        if o.turn is not None and o.sent_back:
             first, last = within.get(o.turn.number, (o.index, o.index))
             within[o.turn.number] = min(first, o.index), max(last, o.index)
     here, sent = [*within], asked.sent
@@ -253,8 +253,7 @@ def _loops(messages: Sequence[Message], outcomes: Sequence[Outcome]) -> dict[int
     loop_of = [word := word + (m.speaker is Speaker.USER) for m in messages]
     newest: dict[int, tuple[int, int]] = {}
     for o in outcomes:
-        there = o.turn and o.finding.digest_out and reasons(o.block)
-        if o.turn and there and o.at is not None and o.at < len(loop_of):
+        if o.turn is not None and o.sent_back and o.at is not None and o.at < len(loop_of):
             loop = loop_of[o.at]
             newest[loop] = max(newest.get(loop, (-1, -1)), (o.turn.number, o.index))
     return {at: newest[loop] for at, loop in enumerate(loop_of) if loop in newest}

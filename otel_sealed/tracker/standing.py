@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from otel_sealed.align import Outcome
 from otel_sealed.align.prefix import first_break
-from otel_sealed.align.surroundings import exempt, reasons, sealed_homes
+from otel_sealed.align.surroundings import exempt, sealed_homes
 from otel_sealed.model import Check, Fate, Finding, Kind, Message, Speaker, Turn, Verdict
 from otel_sealed.model.quick import evolve
 from otel_sealed.tracker.judging import Asked, Judged
@@ -71,8 +71,7 @@ def _behind(
         return None
     if needs.silence and at == len(asked.sent.messages) - 1 and _mixed(message):
         return None
-    there = (outcome for f, outcome in rows if f.digest_out and reasons(outcome.block))
-    sealed = [outcome.turn.number for outcome in there if outcome.turn]
+    sealed = [o.turn.number for _, o in rows if o.turn is not None and o.sent_back]
     user = message.speaker is Speaker.USER
     return Stand(
         around=before.around,
