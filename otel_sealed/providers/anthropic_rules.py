@@ -60,24 +60,14 @@ RULES: tuple[Rule, ...] = (
         V.BREAKS,
         source="I pi#2063, oh-my-pi PR 333, bifrost#5638; M",
     ),
-    *(
-        rule(
-            id_,
-            "a block of thinking may go, but not its sealed field alone: that is required",
-            {F.DROPPED},
-            V.BREAKS,
-            artifacts=(artifact,),
-            when={T.FIELD_LOST},
-            source=source,
-        )
-        for id_, artifact, source in (
-            ("A2", "anthropic.redacted_thinking", "S redacted_thinking_block_param.py"),
-            (
-                "A3",
-                "anthropic.thinking.signature",
-                "S thinking_block_param.py; I dirge#821, brainlid/langchain PR 587, openclaw#91501",
-            ),
-        )
+    rule(
+        "A3",
+        "a block of thinking may go, but not its sealed field alone: that is required",
+        {F.DROPPED},
+        V.BREAKS,
+        artifacts=_SEALS,
+        when={T.FIELD_LOST},
+        source="S thinking_block_param.py; I dirge#821, brainlid/langchain PR 587, openclaw#91501",
     ),
     rule(
         "A24",

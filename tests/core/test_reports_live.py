@@ -68,11 +68,11 @@ def test_a_signature_alone_may_not_go_in_a_finished_turn(value: Any, thought: st
 
 
 def test_data_alone_may_not_go_in_a_finished_turn() -> None:
-    """The same of a redacted block (A2)."""
+    """The same of a redacted block (A3)."""
     report = replay(
         "anthropic", message(redacted(), text()), sets("data", ..., "redacted_thinking")
     )
-    assert row_of(report, "anthropic.redacted_thinking.data") == ("dropped", "breaks", "A2")
+    assert row_of(report, "anthropic.redacted_thinking.data") == ("dropped", "breaks", "A3")
 
 
 def test_a_block_as_a_whole_may_go_in_a_finished_turn() -> None:
