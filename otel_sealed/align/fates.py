@@ -113,12 +113,12 @@ def _block(
             yield from _never_sealed(scene, turn, block, placed)
         return
     present = moved = merged = False
-    home = scene.path(placed[0]) if placed else None
+    own = scene.path(placed[0]) if placed else None
     for value in seals:
         row, there = seal_row(scene, turn, index, value, placed, whole)
         yield row
         present = present or there
-        abroad = row.fate is Fate.FOREIGN and row.returned != home
+        abroad = row.fate is Fate.FOREIGN and row.returned != own
         moved = moved or abroad or row.fate is Fate.RETYPED
         merged = merged or row.fate is Fate.MERGED
     if present and placed and not moved and _alike(block, placed[1]):
@@ -165,14 +165,14 @@ def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Out
     """
     if not turn.complete or turn.number in scene.held:
         return
-    recast = not pairs and all(b.kind is Kind.TEXT and not b.sealed for b in turn.blocks)
-    if not pairs and not recast:
+    recast = not pairs
+    if recast and any(b.kind is not Kind.TEXT or b.sealed for b in turn.blocks):
         return
-    region = [slot for slot, _ in scene.regions.get(turn.number, [])]
-    slots = sorted(region if recast else (slot for slot, _ in pairs.values()))
+    region = scene.regions.get(turn.number, [])
+    taken = {slot for slot, _ in pairs.values()}
+    slots = sorted(taken or (slot for slot, _ in region))
     full = {at for at, _ in slots if len(scene.messages[at].blocks) > 1}
-    taken = set() if recast else set(slots)
-    for slot, sent in scene.regions.get(turn.number, []):
+    for slot, sent in region:
         amid = slot[0] in full or slots[0] < slot < slots[-1]
         if slot in taken or not amid or not sent.values:
             continue

@@ -54,17 +54,21 @@ class HttpSent:
 
     def model(self) -> str | None:
         """The model of a Bedrock or Vertex URL, whose bodies have none."""
-        found = _URL_MODEL.search(self._request.url.path)
-        return next((part for part in found.groups() if part), None) if found else None
+        found = self._with_model()
+        return found[found.lastgroup] if found is not None and found.lastgroup else None
 
     def cloud(self) -> str | None:
         """Bedrock or Vertex, whose paths have a model, or Azure, whose queries have a version."""
-        url = self._request.url
-        found = _URL_MODEL.search(url.path)
+        found = self._with_model()
         if found is not None:
             return found.lastgroup
+        url = self._request.url
         azure = "/openai/" in url.path and b"api-version=" in url.query
         return "azure" if azure else None
+
+    def _with_model(self) -> re.Match[str] | None:
+        """The path, where it names a model; the group is named after the cloud."""
+        return _URL_MODEL.search(self._request.url.path)
 
     def credential(self) -> str | None:
         """An API key, or the project of a Vertex URL; None for tokens that rotate."""

@@ -115,6 +115,40 @@ def candidate(*parts: Body, model: str = "gemini-3-pro-preview") -> Body:
     return {"candidates": [{"content": content, "finishReason": "STOP"}], "modelVersion": model}
 
 
+def searched(kind: str = "web") -> list[Body]:
+    """A server tool and its sealed result."""
+    name = MINT.name("srvtoolu")
+    query = {"type": "server_tool_use", "id": name, "name": "web_search", "input": {}}
+    results: dict[str, Body] = {
+        "web": {
+            "type": "web_search_tool_result",
+            "tool_use_id": name,
+            "content": [
+                {
+                    "type": "web_search_result",
+                    "url": "https://one.example",
+                    "title": "One",
+                    "encrypted_content": MINT.seal(),
+                }
+            ],
+        },
+        "code": {
+            "type": "code_execution_tool_result",
+            "tool_use_id": name,
+            "content": {
+                "type": "encrypted_code_execution_result",
+                "encrypted_stdout": MINT.seal(),
+            },
+        },
+        "advisor": {
+            "type": "advisor_tool_result",
+            "tool_use_id": name,
+            "content": {"type": "advisor_redacted_result", "encrypted_content": MINT.seal()},
+        },
+    }
+    return [query, results[kind], text()]
+
+
 # -------------------------------------------------------------------------------- what hosts do
 
 

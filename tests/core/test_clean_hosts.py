@@ -23,6 +23,7 @@ from tests.core.builders import (
     reasoning,
     response,
     said,
+    searched,
     text,
     thinking,
     unsigned,
@@ -49,19 +50,6 @@ SIGNATURE = "anthropic.thinking.signature"
 
 def verdicts(report: Report) -> set[str]:
     return {f.verdict.value for f in report.findings}
-
-
-def searched() -> list[Body]:
-    """A search of the server's with its result, as blocks of an answer."""
-    query = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-    found = {
-        "type": "web_search_result",
-        "url": "https://example.invalid",
-        "title": "T",
-        "encrypted_content": "Q2Fu" * 40,
-    }
-    told = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [found]}
-    return [query, told]
 
 
 # ------------------------------------------------------------------------ what binds a prefix

@@ -39,6 +39,7 @@ from tests.core.builders import (
     redacted,
     response,
     said,
+    searched,
     sets,
     text,
     thinking,
@@ -102,40 +103,6 @@ def signed_compaction() -> Body:
         "content": MINT.text("Summary"),
         "signature": MINT.seal(),
     }
-
-
-def searched(kind: str = "web") -> list[Body]:
-    """A server tool and its sealed result."""
-    name = MINT.name("srvtoolu")
-    query = {"type": "server_tool_use", "id": name, "name": "web_search", "input": {}}
-    results: dict[str, Body] = {
-        "web": {
-            "type": "web_search_tool_result",
-            "tool_use_id": name,
-            "content": [
-                {
-                    "type": "web_search_result",
-                    "url": "https://one.example",
-                    "title": "One",
-                    "encrypted_content": MINT.seal(),
-                }
-            ],
-        },
-        "code": {
-            "type": "code_execution_tool_result",
-            "tool_use_id": name,
-            "content": {
-                "type": "encrypted_code_execution_result",
-                "encrypted_stdout": MINT.seal(),
-            },
-        },
-        "advisor": {
-            "type": "advisor_tool_result",
-            "tool_use_id": name,
-            "content": {"type": "advisor_redacted_result", "encrypted_content": MINT.seal()},
-        },
-    }
-    return [query, results[kind], text()]
 
 
 def strip_result(key: str) -> Change:
