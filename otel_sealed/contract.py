@@ -32,7 +32,7 @@ Json = Any
 
 
 class Api(StrEnum):
-    """The wire an exchange speaks (design §6)."""
+    """The wire an exchange speaks (README.md#commands)."""
 
     MESSAGES = "messages"
     RESPONSES = "responses"
@@ -184,7 +184,6 @@ class RawAnswer:
     store: bool | None = None
     usage: Usage = field(default_factory=Usage)
     removals: tuple[Removal, ...] = ()
-    removals_reported: bool = False
     error: Json = field(default=None, repr=False)
     missing: tuple[str, ...] = ()
     context: str = ""

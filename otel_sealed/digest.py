@@ -18,7 +18,6 @@ from operator import itemgetter
 from typing import Any, Final, Literal
 
 SIZE = 16
-ALGORITHM = "hmac-sha256-128"
 
 _WINDOWS = 8
 _WINDOW_BYTES = 4
@@ -145,14 +144,13 @@ def keyed(key: bytes, prefix: bytes = b"") -> Callable[[bytes], bytes]:
 class Digest:
     """All keyed digests under one key. Stateless and thread-safe."""
 
-    __slots__ = ("_key", "_keyed", "_window")
+    __slots__ = ("_keyed", "_window")
 
     def __init__(self, key: bytes) -> None:
         """`key`: at least 16 secret bytes. Raises ValueError when shorter."""
         if len(key) < SIZE:
             msg = f"the hash key needs at least {SIZE} bytes, got {len(key)}"
             raise ValueError(msg)
-        self._key = key
         self._keyed = {domain: keyed(key, domain) for domain in _DOMAINS}
         # cut to 4 bytes, a hash behind a secret block is enough: nothing can be appended to it
         window_key = hmac.digest(key, b"windows", "sha256").ljust(_BLOCK, b"\0")
@@ -190,10 +188,6 @@ class Digest:
         """A stand-in for a credential: keyed, hex, never exported."""
         return self.raw(b"a", utf8(credential)).hex()
 
-    def sub_key(self, conversation: bytes) -> bytes:
-        """The key under which digests of readable values of one conversation leave the process."""
-        return hmac.digest(self._key, b"conversation" + conversation, "sha256")
-
     def windows(self, data: bytes, length: int | None = None) -> bytes:
         """Up to 8 window digests from the head, 8 from the tail, and those of both edges of `data`.
 
@@ -218,6 +212,11 @@ class Digest:
             window.update(part)
             prints.append(window.digest()[:_WINDOW_BYTES])
         return b"".join(prints)
+
+
+def sub_key(key: bytes, conversation: bytes) -> bytes:
+    """The key under which digests of readable values of one conversation leave the process."""
+    return hmac.digest(key, b"conversation" + conversation, "sha256")
 
 
 def window_plan(length: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from otel_sealed.contract import Exchange, RawAnswer
 from otel_sealed.digest import Digest
 from otel_sealed.model import Finding, Locus, ProviderVerdict, Rejection, Removal
 from otel_sealed.model.quick import evolve, quick
-from otel_sealed.providers.refusals import classify, pointer
+from otel_sealed.providers.refusals import classify
 
 _PATH = re.compile(r"messages\.\d{1,6}(\.content\.\d{1,6})?")
 _BAD_STATUS = 400
@@ -27,7 +27,6 @@ class Said:
 
     verdict: ProviderVerdict
     rejection: Rejection | None = None
-    pointer: str = ""
     removals: tuple[Removal, ...] = ()
 
 
@@ -47,7 +46,7 @@ def provider_says(exchange: Exchange, answer: RawAnswer, digest: Digest) -> Said
         rejection = classify(error)
         if rejection is None:
             return Said(ProviderVerdict.UNREPORTED)
-        return Said(ProviderVerdict.REJECTED, rejection, pointer(error))
+        return Said(ProviderVerdict.REJECTED, rejection)
     removals = tuple(_removals(answer, digest))
     if any(not removal.allowed for removal in removals):
         return Said(ProviderVerdict.REMOVED, removals=removals)

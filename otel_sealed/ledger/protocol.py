@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from otel_sealed.model import Turn
@@ -19,13 +18,6 @@ class Found(Protocol):
 
     def last(self, conversation: bytes) -> int:
         """The newest turn of a conversation, or -1."""
-
-
-class Far(Found, Protocol):
-    """A ledger that would rather be asked for much at once. Nothing but speed depends on it."""
-
-    def expect(self, keys: Sequence[bytes]) -> None:
-        """These keys will be looked up now."""
 
 
 class Ledger(Found, Protocol):

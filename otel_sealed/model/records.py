@@ -342,7 +342,6 @@ class Report:
     verdict: Verdict | None = None
     provider_verdict: ProviderVerdict = ProviderVerdict.UNREPORTED
     rejection: Rejection | None = None
-    rejection_path: str = ""
     carry: Carry = Carry.NONE
     expected: int = 0
     returned: int = 0

@@ -1,4 +1,8 @@
-"""The words every room speaks: fates, verdicts, causes and the other enumerations (design §1)."""
+"""The enumerations of the whole package: fates, verdicts, causes and others (docs/glossary.md).
+
+The text below a fate or a verdict is its definition: README.md and the glossary are rendered from
+it.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +13,58 @@ class Fate(StrEnum):
     """What is seen to have happened to an artifact between its response and a later request.
 
     Declared in precedence order: of several that hold for one artifact the first is reported.
-    The four after `INTACT` stand on artifacts of their own; `UNKNOWN` is for values never seen
+    The four after `INTACT` have artifacts of their own; `UNKNOWN` is for values never seen
     coming in.
     """
 
     SERVER_HELD = "server_held"
+    """absent because the request refers to state the provider keeps"""
     SUPERSEDED = "superseded"
+    """absent because a later compaction that is in this request carries it"""
     STALE = "stale"
+    """an older compaction sent although a newer one was issued"""
     UNSEALED = "unsealed"
+    """never complete when it came (a cut stream, an empty signature), and sent as if it were"""
     NOT_REQUESTED = "not_requested"
+    """came without its seal, and is replayed where the mode needs one"""
     ABSENT_AT_SOURCE = "absent_at_source"
+    """asked for, and the provider answered without it"""
     FOREIGN = "foreign"
+    """issued by another vendor than the one it is shipped to"""
     FABRICATED = "fabricated"
+    """a documented placeholder, or a seal where none was ever issued"""
     SUBSTITUTED = "substituted"
+    """the seal is gone, and its readable text is sent in its place"""
     MERGED = "merged"
+    """joined with a neighbour"""
     SPLIT = "split"
+    """cut into several, or parallel calls of one step sent as several steps"""
     RETYPED = "retyped"
+    """the right bytes in a block of another type"""
     DUPLICATED = "duplicated"
+    """sent more often than received, or together with a reference to state the provider keeps"""
     MISPLACED = "misplaced"
+    """the right bytes on the wrong part, slot, message or role"""
     REORDERED = "reordered"
+    """the same values of the turn in another order"""
     SDK_LOSSY = "sdk_lossy"
+    """the wire brought it, and the SDK's own object was seen to lack it"""
     MODIFIED = "modified"
+    """another value in its place"""
     DROPPED = "dropped"
+    """expected in this request, absent"""
     INTACT = "intact"
+    """same value, same place"""
     PREFIX_CHANGED = "prefix_changed"
+    """something before the seal changed: system prompt, tools, an earlier message"""
     ISSUER_CHANGED = "issuer_changed"
+    """shipped to another platform, account or resource of the same vendor"""
     ENVELOPE_MODIFIED = "envelope_modified"
+    """the seal is intact, its block gained or changed other keys"""
     ORPHANED = "orphaned"
+    """an item kept its server id and is sent without the item it came with"""
     UNKNOWN = "unknown"
+    """never seen coming in"""
 
 
 class Verdict(StrEnum):
@@ -49,10 +77,15 @@ class Verdict(StrEnum):
     violates: bool
 
     OK = "ok"
+    """as it should be"""
     ALLOWED = "allowed"
+    """a rule permits it"""
     UNVERIFIABLE = "unverifiable"
+    """nothing can be said: never seen before, or a model or block type the rules do not know"""
     DEGRADES = "degrades"
+    """the provider answers 200, and the model goes on without its reasoning"""
     BREAKS = "breaks"
+    """the provider refuses the request"""
 
 
 for _rank, _verdict in enumerate(Verdict):  # plain attributes: they are asked for at every call
@@ -64,13 +97,17 @@ class ProviderVerdict(StrEnum):
     """What the provider itself said; it never changes a fate or a verdict of ours."""
 
     UNREPORTED = "unreported"
+    """nothing about sealed state"""
     ACCEPTED = "accepted"
+    """it answered the request"""
     REMOVED = "removed"
+    """it answered, and reported that it removed sealed state from the request"""
     REJECTED = "rejected"
+    """it refused the request because of sealed state"""
 
 
 class Rejection(StrEnum):
-    """Class of a refusal, read from code and message, never from the status (contract §7)."""
+    """Class of a refusal, by its words, never by status (docs/contract/common.md#refusals)."""
 
     PREFIX_BINDING = "prefix_binding"
     COMPACTION_INVALID = "compaction_invalid"
@@ -98,37 +135,62 @@ class Cause(StrEnum):
     """How a changed value changed, from lengths and keyed windows alone."""
 
     MASKED = "masked"
+    """bytes in the middle were replaced, the length is the same or nearly so"""
     CUT_END = "cut_end"
+    """the end is missing"""
     CUT_START = "cut_start"
+    """the beginning is missing"""
     GROWN = "grown"
+    """the value is whole, and more was added"""
     TWO_SEALS = "two_seals"
+    """two sealed values were joined into one"""
     RE_ENCODED = "re_encoded"
+    """the same bytes in another spelling of base64"""
     DOUBLE_ENCODED = "double_encoded"
+    """the value was encoded once more"""
     WHITESPACE = "whitespace"
+    """white space was added, removed or changed"""
     UNICODE_NORMALISED = "unicode_normalised"
+    """another Unicode normal form of the same text"""
     SWAPPED = "swapped"
-    CONSTANT = "constant"
+    """the value of another artifact"""
     PLACEHOLDER = "placeholder"
+    """a documented dummy value"""
     READABLE_TEXT = "readable_text"
+    """ordinary text in the place of a sealed value"""
     EMPTIED = "emptied"
+    """an empty value"""
     REPLACED = "replaced"
+    """another value, and nothing says where it comes from"""
     IN_ID = "in_id"
+    """the value is inside an id"""
     IN_TEXT = "in_text"
+    """the value, or its text, is inside ordinary text"""
     WRONG_SLOT = "wrong_slot"
+    """the value is in another slot of the request"""
     SERVER_STATE = "server_state"
+    """the request also refers to state that the server keeps"""
     WHOLE_TURN = "whole_turn"
+    """the whole turn is missing"""
     SYSTEM = "system"
+    """the system prompt changed"""
     TOOLS = "tools"
+    """the list of tools changed"""
     MESSAGE = "message"
+    """an earlier message changed"""
 
 
 class Locus(StrEnum):
     """Where the change happened, as far as it can be told."""
 
     PROCESS = "process"
+    """in this process: between what the SDK handed out and the request it sent"""
     SDK = "sdk"
+    """inside the SDK: its object lacks what the wire brought"""
     BEYOND = "beyond"
+    """outside: clean when it left, refused there (a gateway, another issuer, the provider)"""
     SOURCE = "source"
+    """at the source: it was never received whole"""
 
 
 class Confidence(StrEnum):
@@ -194,7 +256,6 @@ class Trait(StrEnum):
 
     IN_LOOP = "in_loop"
     AT_END = "at_end"
-    LIVE_TURN = "live_turn"
     THINKING_OFF = "thinking_off"
     THINKING_DISABLED = "thinking_disabled"
     TRANSIENT = "transient"
@@ -225,19 +286,16 @@ class Trait(StrEnum):
     TRAILING = "trailing"
     FAILED_COMPACTION = "failed_compaction"
     SIGNED_COMPACTION = "signed_compaction"
-    OLDER_COMPACTION = "older_compaction"
     CLIENT_COMPACTION = "client_compaction"
     SAME_CONVERSATION = "same_conversation"
     FIELD_LOST = "field_lost"
     ID_ABSENT = "id_absent"
-    EMPTY_VALUE = "empty_value"
     VERTEX = "vertex"
     GEMINI_2 = "gemini_2"
     GEMINI_3 = "gemini_3"
     UNKNOWN_MODEL = "unknown_model"
     UNKNOWN_TYPE = "unknown_type"
     UNKNOWN_VENDOR = "unknown_vendor"
-    ONLY_APPENDED = "only_appended"
     NEVER_HELD = "never_held"
     SERVER_STATE = "server_state"
     UNSEEN_REFERENCE = "unseen_reference"

@@ -172,7 +172,6 @@ def _answer(body: Any) -> RawAnswer:
         stop=as_text(stop),
         usage=_usage(body.get("usage")),
         removals=tuple(_removals(body.get("input_transformations"))),
-        removals_reported=isinstance(body.get("input_transformations"), list),
         error=body.get("error") or None,  # a stream that broke off with an error event
         missing=_missing(body, stop),
     )

@@ -206,7 +206,6 @@ def _answer(body: Any) -> RawAnswer:
         store=body["store"] if isinstance(body.get("store"), bool) else None,
         usage=_usage(body.get("usage")),
         removals=tuple(_removals(body.get("input_transformations"))),
-        removals_reported=isinstance(body.get("input_transformations"), list),
         error=error or None,
         missing=_missing(body, items),
         context=as_text(reasoning.get("context")) if isinstance(reasoning, dict) else "",

@@ -7,7 +7,6 @@ hits wins.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -106,12 +105,6 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
 _QUOTES = str.maketrans("", "", "`'\"\\")
 _MAX_TEXT = 16_384
 _MAX_DEPTH = 8
-_POINTERS = (
-    re.compile(r"\bmessages\.\d+(?:\.content\.\d+)?"),
-    re.compile(r"\binput\[\d+\]"),
-    re.compile(r"\bcontents?\[\d+\](?:\.parts\[\d+\])?"),
-    re.compile(r"\bposition \d+"),
-)
 
 
 def classify(error: Any) -> Rejection | None:
@@ -121,16 +114,6 @@ def classify(error: Any) -> Rejection | None:
         if any(fragment in text for fragment in fragments):
             return rejection
     return None
-
-
-def pointer(error: Any) -> str:
-    """Where the refusal points (`messages.7.content.16`, `input[3]`, `position 5`), or empty."""
-    text = " ".join(_words(error))[:_MAX_TEXT]
-    for pattern in _POINTERS:
-        found = pattern.search(text)
-        if found:
-            return found.group(0)
-    return ""
 
 
 def _words(error: Any, depth: int = 0) -> Iterator[str]:

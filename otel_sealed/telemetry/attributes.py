@@ -8,7 +8,6 @@ hold defaults only (`rules`, `causes`) are left out.
 from __future__ import annotations
 
 import hashlib
-import hmac
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from otel_sealed import vocab
-from otel_sealed.digest import keyed
+from otel_sealed.digest import keyed, sub_key
 from otel_sealed.model import Cause, Fate, Finding, Report, Verdict
 from otel_sealed.model.quick import quick
 
@@ -42,7 +41,7 @@ def rekey_with(key: bytes) -> Rekey:
 
     @lru_cache(maxsize=256)
     def under(conversation: bytes) -> Callable[[bytes], bytes]:
-        return keyed(hmac.digest(key, b"conversation" + conversation, "sha256"))
+        return keyed(sub_key(key, conversation))
 
     def rekey(conversation: bytes, digest: bytes) -> bytes:
         return under(conversation)(digest)

@@ -261,7 +261,6 @@ class Observation:
             verdict=_worst(findings, stand),
             provider_verdict=said.verdict,
             rejection=said.rejection,
-            rejection_path=said.pointer,
             carry=self._carry(seals, settled),
             expected=len(seals) + settled,
             returned=sum(1 for f in seals if f.digest_out) + settled,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from otel_sealed import digest as d
-from otel_sealed.digest import Digest
+from otel_sealed.digest import Digest, sub_key
 
 KEY = b"k" * 32
 BLOB = bytes(range(200, 256)) * 3
@@ -39,7 +39,7 @@ def test_digests_of_different_things_never_meet() -> None:
         digest.value("same"),
         digest.account("same").encode(),
         digest.chain(b"", b"same"),
-        digest.sub_key(b"same"),
+        sub_key(KEY, b"same"),
     }
     assert len(found) == 7
 

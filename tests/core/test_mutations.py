@@ -1,4 +1,4 @@
-"""The matrix: dialects × mutilations × deliveries."""
+"""The matrix: dialects × mutations × deliveries."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ MECHANISMS_OF_THE_REPORTS = frozenset(
 def hosted(
     dialect: str, mutation: Mutation, delivery: Delivery, seed: object = 0
 ) -> list[Exchange]:
-    """A conversation with the host that a mutilation describes."""
+    """A conversation with the host that a mutation describes."""
     if mutation.side is Side.RESPONSE:
         return conversation(
             dialect, seed, kind=mutation.conversation, source=mutation, delivery=delivery
@@ -109,7 +109,7 @@ def assert_shown(mutation: Mutation, reports: list[Report]) -> None:
 
 @pytest.mark.parametrize(("dialect", "mutation"), CELLS)
 @pytest.mark.parametrize("delivery", [WHOLE, STREAM], ids=["whole", "stream"])
-def test_a_mutilation_shows_as_its_fate_and_as_nothing_else(
+def test_a_mutation_shows_as_its_fate_and_as_nothing_else(
     dialect: str, mutation: Mutation, delivery: Delivery
 ) -> None:
     """Each unfaithful host is seen as what it is, however its responses were delivered."""
@@ -168,13 +168,13 @@ def test_a_permitted_freedom_is_no_violation(freedom: Freedom, delivery: Deliver
     assert worst != set()
 
 
-def test_the_catalogue_has_a_mutilation_for_every_mechanism() -> None:
+def test_the_catalogue_has_a_mutation_for_every_mechanism() -> None:
     """Every mechanism of the public reports that a client can show is in the catalogue."""
     assert MECHANISMS_OF_THE_REPORTS == MECHANISMS
 
 
 def test_the_records_of_the_catalogue_are_well_made() -> None:
-    """Names are unique within a dialect, and each mutilation says and expects something."""
+    """Names are unique within a dialect, and each mutation says and expects something."""
     names = [(d, m.name) for m in MUTATIONS for d in m.dialects]
     assert len(names) == len(set(names))
     assert [m.name for m in MUTATIONS if not m.says or not m.expected or not m.dialects] == []
@@ -182,7 +182,7 @@ def test_the_records_of_the_catalogue_are_well_made() -> None:
 
 
 @pytest.mark.parametrize(("dialect", "mutation"), CELLS)
-def test_a_mutilation_never_touches_the_body_it_is_given(dialect: str, mutation: Mutation) -> None:
+def test_a_mutation_never_touches_the_body_it_is_given(dialect: str, mutation: Mutation) -> None:
     """Mutilations are pure: the body stays, and the same body gives the same result."""
     plan = conversation(dialect, kind=mutation.conversation)
     body: Any = plan[-1].request if mutation.side is Side.REQUEST else plan[0].response

@@ -11,7 +11,7 @@ from otel_sealed.contract import Api, Exchange, RawAnswer
 from otel_sealed.digest import Digest
 from otel_sealed.model import Locus, ProviderVerdict, Rejection, Report
 from otel_sealed.overlay import provider_says, refused
-from otel_sealed.providers.refusals import FRAGMENTS, classify, pointer
+from otel_sealed.providers.refusals import FRAGMENTS, classify
 from otel_sealed.tracker import Tracker
 from tests.core.builders import (
     call,
@@ -251,23 +251,6 @@ def test_fragments_are_written_as_they_are_compared() -> None:
     fragments = [text for _, texts in FRAGMENTS for text in texts]
     assert [t for t in fragments if t != t.lower() or set(t) & set("`'\"")] == []
     assert len(fragments) == len(set(fragments))
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("messages.7.content.16: bad", "messages.7.content.16"),
-        ("at messages.7", "messages.7"),
-        ("Unknown parameter: 'input[1].status'", "input[1]"),
-        ("in contents[3].parts[1]", "contents[3].parts[1]"),
-        ("content[3]", "content[3]"),
-        ("see position 5.", "position 5"),
-        ("nowhere", ""),
-    ],
-)
-def test_the_place_a_refusal_points_to_is_kept(words: str, expected: str) -> None:
-    """Its path, never its message."""
-    assert expected == pointer({"error": {"message": words}})
 
 
 def test_words_are_looked_for_in_bounded_depth_and_length() -> None:

@@ -282,7 +282,7 @@ def test_where_absent_turns_are_told_no_more_a_stand_tells_no_more_either(
 
 @pytest.mark.parametrize("raw", [True, False])
 @pytest.mark.parametrize(("dialect", "mutation"), CELLS)
-def test_a_mutilation_shows_the_same_from_a_stand(
+def test_a_mutation_shows_the_same_from_a_stand(
     dialect: str, mutation: Mutation, *, raw: bool
 ) -> None:
     quick, slow = Tracker(KEY), Tracker(KEY, settles=False)

@@ -25,10 +25,8 @@ import otel_sealed
 
 OFF_THE_PATH: Final = frozenset(
     {
-        "__main__",
         "cli",
         "inspection",
-        "probe",
         "rulebook",
         "testing",
         "transcript",

@@ -1,4 +1,4 @@
-"""The catalogue of mutilations: how real hosts lose sealed state, as pure functions body→body.
+"""The catalogue of mutations: how real hosts lose sealed state, as pure functions body→body.
 
 One for every mechanism of the public bug reports that a client can show, for every dialect it is
 known from. Beside them stand the freedoms: changes that the contract permits. The same catalogue

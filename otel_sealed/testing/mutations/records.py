@@ -1,4 +1,4 @@
-"""What a mutilation is, and the small tools that all of them are made of."""
+"""What a mutation is, and the small tools that all of them are made of."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = tuple[str, Fate]
 
 
 class Side(StrEnum):
-    """Which body a mutilation changes: what a host sends, or what it was given."""
+    """Which body a mutation changes: what a host sends, or what it was given."""
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -45,7 +45,7 @@ class Mutation:
     around: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, body: Body) -> Body:
-        """The mutilated copy of `body`."""
+        """The mutated copy of `body`."""
         return self.change(body)
 
 
