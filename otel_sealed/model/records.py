@@ -330,9 +330,11 @@ class Report:
     bodies could not be read (`request.json`, `response.depth`, …), never why in their words;
     `settled` counts the rows of what an earlier request of the same bytes settled, which have no
     finding here; `rest_count` and the keyed `rest_digest` stand for all rows that are well and went
-    out before, settled or not. `drift` are sealed-looking keys no provider file describes, by name
-    and size in characters; `summary_size` counts the characters of readable stand-ins (summaries,
-    thinking text) that came.
+    out before, settled or not. `expected` counts the seals of this dialect that are due, `returned`
+    those of them for which a value went out, `excused` those absent whose absence no rule minds, so
+    that `returned <= expected - excused`. `drift` are sealed-looking keys no provider file
+    describes, by name and size in characters; `summary_size` counts the characters of readable
+    stand-ins (summaries, thinking text) that came.
     """
 
     facts: Facts
@@ -344,6 +346,7 @@ class Report:
     rejection: Rejection | None = None
     carry: Carry = Carry.NONE
     expected: int = 0
+    excused: int = 0
     returned: int = 0
     received_types: tuple[str, ...] = ()
     returned_types: tuple[str, ...] = ()

@@ -63,27 +63,29 @@ class Series:
         with self._lock:
             return len(self._seen)
 
-    def admit(self, metric: str, labels: Labels) -> Labels:
-        """`labels` or a folded form of them."""
+    def admit(self, metric: str, labels: Labels, *alike: str) -> Labels:
+        """`labels` or a folded form of them, one form for `metric` and all `alike` it.
+
+        Metrics that are divided by each other have to be folded together.
+        """
+        metrics = (metric, *alike)
         with self._lock:
-            if self._take(metric, labels, self._open):
+            if self._take(metrics, labels, self._open):
                 return labels
             for names, kept in ((_NAMED_BY_OTHERS, _RESERVE // 2), (_DETAILS, _RESERVE // 4)):
                 if folding := labels.keys() & names:
                     labels = {**labels, **dict.fromkeys(folding, vocab.FOLDED)}
-                    if self._take(metric, labels, self._limit - kept):
+                    if self._take(metrics, labels, self._limit - kept):
                         return labels
             folded = dict.fromkeys(labels, vocab.FOLDED)
-            self._take(metric, folded, self._limit)
+            self._take(metrics, folded, self._limit)
             return folded
 
-    def _take(self, metric: str, labels: Labels, bound: int) -> bool:
-        key = (metric, *labels.items())
-        if key in self._seen:
-            return True
-        if len(self._seen) >= bound:
+    def _take(self, metrics: tuple[str, ...], labels: Labels, bound: int) -> bool:
+        new = {(metric, *labels.items()) for metric in metrics} - self._seen
+        if new and len(self._seen) + len(new) > bound:
             return False
-        self._seen.add(key)
+        self._seen |= new
         return True
 
 
@@ -215,9 +217,10 @@ class Metrics:
                 **who,
             }
             self._count(vocab.CHECKS, labels, count, context if verdict.violates else None)
-        if due := _due(report):
-            self._count(vocab.EXPECTED, who, due, None)
-            self._count(vocab.RETURNED, who, min(report.returned, due), None)
+        if (due := report.expected - report.excused) > 0:
+            admitted = self._series.admit(vocab.EXPECTED.name, who, vocab.RETURNED.name)
+            self._tally.add(vocab.EXPECTED.name, admitted, due)
+            self._tally.add(vocab.RETURNED.name, admitted, min(report.returned, due))
         for receipt in report.received:
             labels = {vocab.ARTIFACT: vocab.word(receipt.artifact), **who}
             admitted = self._series.admit(vocab.SIZE.name, labels)
@@ -273,16 +276,6 @@ class Metrics:
     def leak(self, place: str, count: int = 1) -> None:
         """Count sealed values that were found in telemetry and taken out."""
         self._add(vocab.LEAKS, {vocab.PLACE: vocab.word(place)}, count, None)
-
-
-def _due(report: Report) -> int:
-    """Sealed values that had to be in the request: an absence that no rule minds was not due."""
-    excused = [
-        f
-        for f in report.findings
-        if not f.digest_out and f.received and not f.verdict.violates and vocab.is_seal(f.artifact)
-    ]
-    return report.expected - len(excused)
 
 
 _WHY: Final = (

@@ -263,6 +263,7 @@ class Observation:
             rejection=said.rejection,
             carry=self._carry(seals, settled),
             expected=len(seals) + settled,
+            excused=sum(1 for f in seals if not f.digest_out and not f.verdict.violates),
             returned=sum(1 for f in seals if f.digest_out) + settled,
             received_types=tuple(b.type for b in turn.blocks) if turn else (),
             returned_types=tuple(self._returned_types(judged)),

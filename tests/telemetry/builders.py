@@ -73,6 +73,7 @@ def report(*findings: Finding, **given: Any) -> Report:
         "carry": Carry.REPLAYED if findings else Carry.NONE,
         "conversation": CONVERSATION,
         "expected": len(findings),
+        "excused": sum(not f.digest_out and not f.verdict.violates for f in findings),
         "returned": sum(f.returned is not None for f in findings),
     }
     return Report(**{**values, **given})
