@@ -47,7 +47,8 @@ class Exchange:
     """One request and its answer, as a door saw them on the wire. Content stays out of its repr.
 
     `provider` is the vendor who answers (`anthropic`, `openai`, `google`, …; empty: told from `api`
-    and `host`). `request` and `response` are raw bodies (bytes or str of JSON) or parsed JSON;
+    and `host`). `request` and `response` are raw bodies (bytes or str of JSON), parsed JSON, or a
+    `wire.parse.Unread` that says why there is none;
     `events` the streamed payloads in order (JSON, parsed or not) or the raw bytes of an SSE stream,
     and where present the truth of what came. `complete` is False when the stream was cut. `account`
     is a stand-in for the credential, never the credential. `conversation` narrows the search for

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import importlib
 import json
 import re
-import zlib
 from time import perf_counter
 from typing import Any, Final
 
 from otel_sealed.instrument.guard import internal_error
+from otel_sealed.wire.inflate import DamagedError, UnknownEncodingError, unpacked
+from otel_sealed.wire.parse import Unread
 
 CAP: Final = 32 * 1024 * 1024
 """Most bytes of one streamed body that are kept; of a longer one none are, and that is counted."""
@@ -32,7 +32,6 @@ _LAST_CHUNKS = 3
 _GEMINI_TERMINAL = re.compile(r'"finishReason":\s*"')
 _BLANK = re.compile(rb"\r?\n\r?\n")
 _LONGEST_MARK = 128
-_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
 class Kept:
@@ -146,76 +145,28 @@ def _closes(payload: Any) -> bool:
     return any(isinstance(c, dict) and c.get("finishReason") for c in candidates)
 
 
+def plain(data: bytes, encoding: str) -> bytes | Unread:
+    """`data` without its content-encoding, a cut body as far as it goes; else why there is none."""
+    try:
+        found = decoded(data, encoding)
+    except Unread as error:
+        internal_error("exchange.body", "BodyTooLarge")
+        return Unread(error.reason)
+    return Unread("encoding") if found is None else found
+
+
 def decoded(data: bytes, encoding: str) -> bytes | None:
-    """`data` without its content-encoding, a cut body as far as it goes; None if unreadable."""
-    for name in reversed([part.strip().lower() for part in encoding.split(",")]):
-        if name in ("", "identity"):
-            continue
-        try:
-            data = _DECODERS[name](data)
-        except (KeyError, ImportError):
-            internal_error("exchange.body", "UnknownEncoding")
-            return None
-        except (zlib.error, ValueError, OSError):
-            return None
-    return data
+    """The same; None if unreadable.
 
-
-def _gzip(data: bytes) -> bytes:
-    out = []
-    while data:
-        inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
-        out.append(inflater.decompress(data))
-        data = inflater.unused_data
-    return b"".join(out)
-
-
-def _deflate(data: bytes) -> bytes:
+    Raises Unread with reason `size` where more than `MAX_BODY` bytes would come out of it.
+    """
     try:
-        return zlib.decompressobj().decompress(data)
-    except zlib.error:
-        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data)
-
-
-def _brotli(data: bytes) -> bytes:
-    try:
-        brotli: Any = importlib.import_module("brotli")
-    except ImportError:
-        brotli = importlib.import_module("brotlicffi")
-    try:
-        decoder = brotli.Decompressor()
-        feed = getattr(decoder, "process", None) or decoder.decompress
-        result: bytes = feed(data)
-    except brotli.error as error:
-        raise ValueError from error
-    return result
-
-
-def _zstd(data: bytes) -> bytes:
-    # the standard library's since 3.14, the same for older Pythons, and the one httpx 0.x uses
-    for name in ("compression.zstd", "backports.zstd", "zstandard"):
-        with contextlib.suppress(ImportError):
-            zstd: Any = importlib.import_module(name)
-            break
-    else:
-        raise ImportError("zstd")
-    decoder = zstd.ZstdDecompressor()
-    if hasattr(decoder, "decompressobj"):
-        decoder = decoder.decompressobj()
-    try:
-        result: bytes = decoder.decompress(data)
-    except zstd.ZstdError as error:
-        raise ValueError from error
-    return result
-
-
-_DECODERS: Final = {
-    "gzip": _gzip,
-    "x-gzip": _gzip,
-    "deflate": _deflate,
-    "br": _brotli,
-    "zstd": _zstd,
-}
+        return unpacked(data, encoding)
+    except UnknownEncodingError:
+        internal_error("exchange.body", "UnknownEncoding")
+    except DamagedError:
+        pass
+    return None
 
 
 def is_events(data: bytes) -> bool:

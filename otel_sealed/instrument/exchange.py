@@ -27,12 +27,13 @@ from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind
 
 from otel_sealed.instrument import finalizing
-from otel_sealed.instrument.body import Kept, aws_events, decoded, ended, is_events, payloads
+from otel_sealed.instrument.body import Kept, aws_events, ended, is_events, payloads, plain
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.runtime import Kind, Runtime, Sent
 from otel_sealed.instrument.span import Claim, claim, place
 from otel_sealed.vocab import model_name
 from otel_sealed.wire import Exchange
+from otel_sealed.wire.parse import Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -299,20 +300,20 @@ class Call:
         return named if isinstance(named, str) and named else None
 
     def _reply(self) -> tuple[Any, Any, bool]:
-        """(response, events, complete); what cannot be read is left out and never complete."""
+        """(response, events, complete); what cannot be read is an `Unread` and never complete."""
         kept = self._kept
         if kept is None:
             if isinstance(self._body, bytes) and is_events(self._body):
                 return None, self._body, True
             return self._body, None, self._status is not None
         if kept.full:
-            return None, None, False
+            return Unread("size"), None, False
         complete = kept.whole or kept.over()
         if kept.chunks and not isinstance(kept.chunks[0], bytes):
             return None, payloads(kept.chunks), complete
-        data = decoded(b"".join(kept.chunks), kept.encoding)
-        if data is None:
-            return None, None, False
+        data = plain(b"".join(kept.chunks), kept.encoding)
+        if isinstance(data, Unread):
+            return data, None, False
         complete = complete or ended(data)
         if "eventstream" in self._content_type:
             return None, aws_events(data), complete

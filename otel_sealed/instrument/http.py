@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from otel_sealed.instrument.body import decoded
+from otel_sealed.instrument.body import plain
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.tee import put
 
@@ -30,13 +30,16 @@ class HttpSent:
         self._request = request
 
     def body(self) -> Any:
-        """The bytes that were sent, without their content-encoding; None if streamed, or none."""
+        """The bytes that were sent, without their content-encoding; None if streamed, or none.
+
+        An `Unread` where they cannot be undone within bounds.
+        """
         try:
             content = self._request.content
         except RuntimeError:  # httpx raises RequestNotRead for a body it did not keep
             return None
         encoding = self._request.headers.get("content-encoding", "")
-        return (decoded(content, encoding) if encoding else content) or None
+        return (plain(content, encoding) if encoding else content) or None
 
     def host(self) -> str:
         """Host of the URL."""

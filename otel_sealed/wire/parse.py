@@ -17,7 +17,10 @@ MAX_BODY = 64 * 1024 * 1024
 
 
 class Unread(Exception):  # noqa: N818 - a state of the body, not a fault of ours
-    """A body that cannot be read; `reason` is a word of ours (`json`, `depth`, `encoding`)."""
+    """A body that cannot be read; `reason` is a word of ours (`json`, `depth`, `encoding`, `size`).
+
+    It is raised by who reads it, and takes the place of a body that could not be kept or unpacked.
+    """
 
     def __init__(self, reason: str) -> None:
         """`reason` goes out on the span, so it is never text of the body or of another error."""
@@ -26,11 +29,13 @@ class Unread(Exception):  # noqa: N818 - a state of the body, not a fault of our
 
 
 def as_json(body: Any) -> Any:
-    """Parsed JSON of a raw body; parsed bodies pass through.
+    """Parsed JSON of a raw body; parsed bodies pass through, and an `Unread` is raised.
 
     Raises Unread with reason `size`, `encoding`, `depth` or `json`; the original error is not
     chained, since `json.JSONDecodeError` holds the whole body.
     """
+    if isinstance(body, Unread):
+        raise Unread(body.reason)
     if isinstance(body, (bytes, bytearray, memoryview, str)) and len(body) > MAX_BODY:
         raise Unread("size")
     if isinstance(body, (bytes, bytearray, memoryview)):

@@ -13,6 +13,7 @@ import pytest
 
 from otel_sealed.contract import Api, Exchange
 from otel_sealed.tracker import Tracker
+from otel_sealed.wire.parse import Unread
 from tests.core.chat_wire import CHATS
 from tests.core.conversations import (
     APIS,
@@ -47,8 +48,9 @@ def deep(depth: int = 1000) -> Any:
         (b"\xff\xfe", "encoding"),
         ("9" * 10_000, "json"),
         ("[" * 100_000, "depth"),
+        (Unread("size"), "size"),
     ],
-    ids=["empty", "cut", "encoding", "giant", "deep"],
+    ids=["empty", "cut", "encoding", "giant", "deep", "not kept"],
 )
 def test_an_unreadable_body_is_named(dialect: str, body: Any, unread: str) -> None:
     """`Report.unread` says which body could not be read, in a word of ours."""

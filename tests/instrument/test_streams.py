@@ -10,6 +10,7 @@ import sys
 import threading
 import weakref
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anthropic
@@ -18,6 +19,8 @@ import pytest
 
 from otel_sealed.instrument import body as bodies
 from otel_sealed.instrument import finalizing, guard, instrument, uninstrument
+from otel_sealed.wire.inflate import MEMBER, unpacked
+from otel_sealed.wire.parse import Unread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -408,8 +411,33 @@ def test_too_long_a_stream(monkeypatch: pytest.MonkeyPatch, tracker: Recorder, w
     with claude(wire) as client:
         assert len(list(client.messages.create(**ASK, stream=True))) == 3
     seen = tracker.one
-    assert (seen.events, seen.response, seen.complete) == (None, None, False)
+    assert isinstance(seen.response, Unread)
+    assert (seen.events, seen.response.reason, seen.complete) == (None, "size", False)
     assert seen.request == wire.seen[0].body
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "gzip, gzip"])
+def test_a_bomb(
+    monkeypatch: pytest.MonkeyPatch, tracker: Recorder, wire: Wire, encoding: str
+) -> None:
+    """What inflates beyond the cap is reported as too long; the application gets it all."""
+    monkeypatch.setattr(bodies, "unpacked", partial(unpacked, most=MEMBER * 3))
+    told: list[tuple[str, str]] = []
+    guard.on_error(lambda where, kind: told.append((where, kind)))
+    padding = b":" + bytes(1 << 20) + b"\n\n"
+    for body in (EVENTS, EVENTS + padding):
+        for _ in encoding.split(","):
+            body = gzip.compress(body)  # noqa: PLW2901 - packed as often as the header says
+        wire.streams(body, headers={"content-encoding": encoding})
+    with claude(wire) as client:
+        for _ in range(2):
+            assert len(list(client.messages.create(**ASK, stream=True))) == 3
+    guard.on_error(None)
+    first, second = tracker.exchanges
+    assert (first.events, first.response, first.complete) == (EVENTS, None, True)
+    assert isinstance(second.response, Unread)
+    assert (second.events, second.response.reason, second.complete) == (None, "size", False)
+    assert told == [("exchange.body", "BodyTooLarge")]
 
 
 def test_nothing_is_held(tracker: Recorder, wire: Wire) -> None:
