@@ -1,4 +1,6 @@
-"""How a value changed, told from lengths and keyed window digests alone (design §4).
+"""How a value changed, told from lengths and keyed window digests alone.
+
+See docs/architecture.md#digests.
 
 Blind to providers and to content: it compares what the ledger kept of the received value with a
 sample of the value now in its place, cut into windows of the same size.

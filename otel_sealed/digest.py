@@ -1,4 +1,4 @@
-"""Keyed digests: the only place that touches sealed values (design §4).
+"""Keyed digests: the only place that touches sealed values (docs/architecture.md#digests).
 
 Every digest is HMAC-SHA-256 cut to 128 bits under the process, folder or fleet key, with a domain
 byte so that digests of different things never meet. Readable and sealed values go in; 16 bytes, a
@@ -34,12 +34,15 @@ _ALPHABET = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 _FORMS: Final[tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...]] = ("NFC", "NFD", "NFKC", "NFKD")
 
-# cache markers are left out of every comparison (contract §2.1)
+# cache markers are left out of every comparison (docs/contract/common.md#how-values-are-compared)
 _MARKERS = frozenset({"cache_control", "cachePoint", "cache_point"})
 
 
 def utf8(text: str) -> bytes:
-    """UTF-8 bytes of `text`, surrogate pairs joined and lone surrogates kept (sdk-surface §4.3)."""
+    """UTF-8 bytes of `text`, pairs of surrogates joined, lone ones kept.
+
+    See docs/sdk-surface.md#how-values-are-hashed.
+    """
     try:
         return text.encode()
     except UnicodeEncodeError:

@@ -32,14 +32,14 @@ OWN_RULES: tuple[Rule, ...] = (
         "X1",
         "a vendor, model or block type the tables do not know: rules behind",
         verdict=Verdict.UNVERIFIABLE,
-        source="design §1",
+        source="ours: docs/glossary.md#verdicts",
     ),
     Rule(
         "X2",
         "a value never seen coming in: restart, other process, hand-made",
         fates=frozenset({Fate.UNKNOWN}),
         verdict=Verdict.UNVERIFIABLE,
-        source="design §1; contract §8.15",
+        source="ours: docs/glossary.md#verdicts; docs/contract/common.md#never-an-alarm",
     ),
     Rule(
         "X5",
@@ -48,7 +48,7 @@ OWN_RULES: tuple[Rule, ...] = (
         verdict=Verdict.DEGRADES,
         artifacts=("anthropic.compaction", "openai.compaction"),
         when=frozenset({Trait.CLIENT_COMPACTION, Trait.SAME_CONVERSATION}),
-        source="D compaction guides; design §1 compaction",
+        source="D compaction guides",
     ),
     Rule(
         "X5",
@@ -72,7 +72,7 @@ OWN_RULES: tuple[Rule, ...] = (
         fates=frozenset({Fate.UNSEALED}),
         verdict=Verdict.UNVERIFIABLE,
         when=frozenset({Trait.CUT_SEAL, Trait.IN_SLOT}),
-        source="contract §1.5, A4: one delta just before its block's end; an added blob may be cut",
+        source="ours: docs/contract/common.md#incomplete-values",
     ),
     Rule(
         "X12",
@@ -88,7 +88,7 @@ OWN_RULES: tuple[Rule, ...] = (
         fates=frozenset({Fate.DROPPED}),
         verdict=Verdict.ALLOWED,
         when=frozenset({Trait.NOT_PROJECTABLE}),
-        source="seed articles: what qualifies for projection",
+        source="U unpublished notes: what fits the shape that another vendor expects",
     ),
 )
 _X1, _X2 = OWN_RULES[:2]

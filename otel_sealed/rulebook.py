@@ -1,6 +1,7 @@
-"""All rules as one book: its version, its page, and which of them were not checked for long.
+"""All rules as one book: its version, where each is explained, and which were not checked for long.
 
-The rules themselves stand in the provider files; this renders them for people and for spans.
+The rules themselves are in the files of the providers. `docs/rules.md` is written from them by
+`python -m docs.generate`.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ import hashlib
 from collections.abc import Iterator
 from datetime import date
 from functools import cache
+from typing import Final
 
 from otel_sealed.contract import Rule
 from otel_sealed.judge import OWN_RULES, judged_as
 from otel_sealed.model import Finding
 from otel_sealed.providers import dialects
 
+PAGE: Final = "docs/rules.md"
+"""The page of all rules in the repository: a path, because no host has it for sure."""
 STALE_DAYS = 120
 """A rule not checked for longer than this is named by `doctor`."""
 
@@ -47,6 +51,11 @@ def stale(today: date) -> tuple[str, ...]:
     )
 
 
+def link(rule_id: str) -> str:
+    """The place of a rule on the page of all rules, `docs/rules.md#a5`; empty without an id."""
+    return f"{PAGE}#{rule_id.lower()}" if rule_id else ""
+
+
 def reason(finding: Finding) -> str:
     """What the rule behind a verdict says of this fate, empty where there is none."""
     fate = judged_as(finding)
@@ -56,27 +65,6 @@ def reason(finding: Finding) -> str:
             if rule.id == finding.rule and fate in rule.fates and fits:
                 return rule.says
     return ""
-
-
-def page() -> str:
-    """The rules as a Markdown page."""
-    lines = [
-        "# Rules",
-        "",
-        "Rendered from the provider files by `python -m otel_sealed.rulebook > docs/rules.md`.",
-        f"Version `{version()}`. The first row that fits a finding gives its verdict; within a",
-        "dialect rows are tried from top to bottom. Sources: S docstring or type of an SDK,",
-        "D provider documentation, I public issue, C code of a third party, M measured.",
-        "*disputed*: sources disagree. *preview*: shown, never alerting. What the SDK lost",
-        "(`sdk_lossy`) is judged as the `dropped` or `modified` that the provider sees.",
-        "",
-    ]
-    for name, rules in chapters():
-        lines += [f"## {name}", "", "| id | rule | fates | when | verdict | source | checked |"]
-        lines += ["|---|---|---|---|---|---|---|"]
-        lines += [_line(rule) for rule in rules]
-        lines.append("")
-    return "\n".join(lines)
 
 
 def _row(name: str, rule: Rule) -> str:
@@ -94,26 +82,3 @@ def _row(name: str, rule: Rule) -> str:
             rule.checked,
         )
     )
-
-
-def _line(rule: Rule) -> str:
-    marks = [m for m, on in (("disputed", rule.disputed), ("preview", rule.preview)) if on]
-    verdict = " ".join([f"`{rule.verdict}`", *(f"*{mark}*" for mark in marks)])
-    if rule.undecidable:
-        verdict = f"not decided from history: {rule.undecidable}"
-    when = [f"`{t}`" for t in sorted(rule.when)] + [f"not `{t}`" for t in sorted(rule.unless)]
-    only = [f"`{a}…`" for a in rule.artifacts]
-    cells = (
-        rule.id,
-        rule.says,
-        " ".join(f"`{fate}`" for fate in sorted(rule.fates)),
-        ", ".join([*only, *when]),
-        verdict,
-        rule.source,
-        rule.checked,
-    )
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-if __name__ == "__main__":
-    print(page(), end="")  # noqa: T201 - `python -m otel_sealed.rulebook > docs/rules.md`

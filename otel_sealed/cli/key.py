@@ -1,7 +1,7 @@
 """The key of a record folder: what every process that records there makes its digests with.
 
 It stands in the file `key` of the folder, as hex, for its owner alone. Whoever holds it can find a
-pasted id in the record; deleting it unlinks the record for good (design §4).
+pasted id in the record; deleting it unlinks the record for good (docs/architecture.md#digests).
 """
 
 from __future__ import annotations

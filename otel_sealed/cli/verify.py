@@ -47,7 +47,7 @@ class Row:
     finding: Finding
 
     def as_json(self) -> dict[str, Any]:
-        """The object design §6 describes; every key is always there."""
+        """The object of README.md#commands; every key is always there."""
         found = self.finding
         origin = found.received
         return {

@@ -1,4 +1,4 @@
-"""Patching: looking on at the calls of provider SDKs without changing them (design floor 5).
+"""Patching: looking on at the calls of provider SDKs without changing them.
 
 This package and its main function have one name, and importing a package puts it over a function
 of the same name in its parent. So the package itself can be called: `otel_sealed.instrument()` is

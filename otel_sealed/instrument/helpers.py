@@ -3,7 +3,7 @@
 `messages.stream()`, `responses.stream()` and `chat.completions.stream()` hand out one object, the
 message or response so far, made of the events by rules of their own: the last of two signatures,
 none of a compaction's, no output where the closing event has none, details and parallel calls of
-one number run together (facts: sdk-surface §2). The tee below has the events. So a
+one number run together (docs/sdk-surface.md#streams). The tee below has the events. So a
 helper is noted at the call whose stream it reads, weakly, and its object is looked at when the call
 is over, where by then it has read everything. Nobody's iteration is touched.
 """

@@ -1,7 +1,7 @@
 """Adapter for SDKs of the Stainless generator: anthropic, openai, and their subclasses for clouds.
 
-Seams, all in `<package>._base_client`, the same in every release of 18 months (facts: sdk-surface
-§3.4):
+Seams, all in `<package>._base_client`, the same in every release of 18 months
+(docs/sdk-surface.md#anthropic-and-openai):
 
 * `{Sync,Async}APIClient.request`: one logical call, whatever method, helper or raw form made it;
 * `BaseClient._build_request`: the HTTP request of each attempt, a reference only;

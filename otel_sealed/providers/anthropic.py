@@ -1,6 +1,6 @@
 """Anthropic Messages: where sealed state lives, how streams bring it, who may omit what.
 
-Sources: contract §3 (rule ids A…), sdk-surface §1.1 and §2. Checked 2026-11-29.
+Sources: docs/contract/anthropic.md, docs/sdk-surface.md#streams-of-anthropic. Checked 2026-11-29.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 OpenAI itself seals nothing on this wire. Others carry their state beside the fields it has:
 OpenRouter in `reasoning_details`, Google in `extra_content` of a message or of a tool call, LiteLLM
 in `thinking_blocks`, in the ids of tool calls and in `provider_specific_fields`, Portkey in
-`function.thought_signature` of a call and in `content_blocks`. Sources: contract §5 (G19, G20) and
-§6, sdk-surface §1.2 and §6, field reports 137 to 142, litellm 1.110 (its
+`function.thought_signature` of a call and in `content_blocks`. Sources:
+docs/contract/chat.md, docs/sdk-surface.md#other-carriers, mastra#23433, inspect_ai#3986,
+openrouter-examples#67, pi PR 1406, pi#9534, ai-sdk-provider#339, litellm 1.110 (its
 vertex_ai/gemini/transformation.py). Checked 2026-11-30.
 """
 

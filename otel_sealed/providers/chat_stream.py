@@ -2,8 +2,8 @@
 
 Texts and signatures come in pieces, encrypted data and Google's signatures whole. What belongs to
 what is told by `index`, where a host gives one that can be told apart. Sources: OpenRouter's
-components, field reports 141 and 142 (a chunk with nothing but a signature; details of parallel
-calls). Checked 2026-11-30.
+components, pi#9534 (a chunk with nothing but a signature), ai-sdk-provider#339 (details of parallel
+calls); docs/sdk-surface.md#streams-of-chat-completions. Checked 2026-11-30.
 """
 
 from __future__ import annotations

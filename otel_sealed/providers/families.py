@@ -2,7 +2,8 @@
 
 What no row names is unknown and accuses nobody: the provider reports it where it matters. Rows are
 tried from top to bottom. An owner's reviewed rows (`OTEL_SEALED_FAMILIES`) are tried before these:
-they were looked at later, and for models this table may not know. Contract §6; checked 2026-11-29.
+they were looked at later, and for models this table may not know. See
+docs/contract/common.md#models; checked 2026-11-29.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PAIRS: tuple[Pair, ...] = (
         "I litellm#41793, PR 41785: bound to account and model",
         platform="bedrock",
     ),
-    Pair("openai", r"gpt-5\.6", r"gpt-5\.6", Reads.READ, "seed 001: Sol to Luna, one probe"),
+    Pair("openai", r"gpt-5\.6", r"gpt-5\.6", Reads.READ, "U one unpublished test: Sol to Luna"),
     Pair(
         "anthropic",
         r"claude-(fable|mythos)-5(-\d{8})?$",

@@ -1,6 +1,7 @@
 """Gemini generateContent: thought signatures on parts, compared as decoded bytes.
 
-Sources: contract §5 (rule ids G…), sdk-surface §1.3, §2 and §4.2. Checked 2026-11-29.
+Sources: docs/contract/gemini.md, docs/sdk-surface.md#streams-of-google and #spelling there.
+Checked 2026-11-29.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Gemini Interactions: steps with a signature, and state that the server keeps.
 
-Sources: contract §5 (G17), sdk-surface §1.3 and §2, google/genai/_gaos/types/interactions of
-google-genai 3.6.1. Signatures travel as plain text here and are compared as such (sdk-surface
-§4.3). Checked 2026-11-29.
+Sources: docs/contract/interactions.md, docs/sdk-surface.md#streams-of-google,
+google/genai/_gaos/types/interactions of google-genai 3.6.1. Signatures travel as plain text here
+and are compared as such (docs/sdk-surface.md#how-values-are-hashed). Checked 2026-11-29.
 
 The first revision of this wire (google-genai 1.55 to 1.75) has turns of a role and its contents in
 `input`, `outputs` for `steps`, `text` for `model_output`, and streams `content.…` events.

@@ -1,6 +1,6 @@
 """OpenAI Responses: reasoning and compaction items, their ids, and the pairs they stand in.
 
-Sources: contract §4 (rule ids O…), sdk-surface §1.2 and §2. Checked 2026-11-29.
+Sources: docs/contract/openai.md, docs/sdk-surface.md#streams-of-openai. Checked 2026-11-29.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Refusals of sealed state, told by code and message fragments, never by status (contract §7).
+"""Refusals of sealed state, told by code and message fragments, never by status.
+
+The table is shown and explained in docs/contract/common.md#refusals.
 
 One table for all dialects: a gateway passes on the words of whoever refused. Fragments are compared
 in lower case without quotes, backticks and the backslashes of escaped ones; the first class that

@@ -1,7 +1,8 @@
 """Who answers: vendor and platform of a call, from what the door says, the model and the host.
 
 `vendor` is who mints the seal (Claude on Bedrock is `anthropic`), `platform` where it was minted.
-Sources: provider documentation of base URLs, facts of sdk-surface §6; checked 2026-11-29.
+Sources: providers' documentation of base URLs, docs/sdk-surface.md#other-carriers. Checked
+2026-11-29.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Emission: what the reports of the core become in OpenTelemetry (design §3)."""
+"""Emission: what the reports of the core become in OpenTelemetry (docs/attributes.md)."""

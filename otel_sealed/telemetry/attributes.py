@@ -1,8 +1,9 @@
-"""A report as span attributes: pure, bounded, scalars and homogeneous arrays only (design §3).
+"""A report as span attributes: pure, bounded, scalars and homogeneous arrays only.
 
-Where nothing was sent, a row of `otel_sealed.returned.*` keeps the digest that was expected and has
-an empty position, so that a dropped artifact can still be told from any other. Arrays that would
-hold defaults only (`rules`, `causes`) are left out.
+The attributes are listed in docs/attributes.md#on-spans. Where nothing was sent, a row of
+`otel_sealed.returned.*` keeps the digest that was expected and has an empty position, so that a
+dropped artifact can still be told from any other. Arrays that would hold defaults only (`rules`,
+`causes`) are left out.
 """
 
 from __future__ import annotations

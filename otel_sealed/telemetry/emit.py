@@ -1,4 +1,6 @@
-"""A report of the core becomes span attributes, metrics, log events and alerts (design §3).
+"""A report of the core becomes span attributes, metrics, log events and alerts.
+
+The names are in docs/attributes.md.
 
 The parts are independent: a fault in one is counted and leaves the others. Metrics and alerts do
 not depend on the span: an unsampled call counts and alarms like any other.

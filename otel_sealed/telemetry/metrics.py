@@ -1,4 +1,4 @@
-"""Instruments of design §3. No digest and no id is ever an attribute here.
+"""The instruments (docs/attributes.md#metrics). No digest and no id is ever an attribute here.
 
 `otel_sealed.violations` is what alerts stand on. A counter is born with its first value, and
 `increase()` does not see a birth: so every series of it is created at 0, when a provider is

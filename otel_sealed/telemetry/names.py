@@ -61,7 +61,7 @@ def provider_name(vendor: str, *, platform: str = "", host: str = "") -> str:
     """`gen_ai.provider.name` for who answers: the platform where there is one, else the vendor.
 
     OpenRouter has no well-known value: the vendor behind it, and its own name where that is unknown
-    (facts: otel §1.3).
+    (docs/opentelemetry.md#provider-names).
     """
     where = f"{platform} {host}".lower()
     if "openrouter" in where and not vendor:

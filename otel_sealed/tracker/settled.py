@@ -1,4 +1,6 @@
-"""What of a conversation is settled: judged, all well, and not to be read again (design §5).
+"""What of a conversation is settled: judged, all well, and not to be read again.
+
+The place of this in the whole: docs/architecture.md#how-a-request-becomes-a-verdict.
 
 Theory of operation. A request repeats the whole history and adds a little. When a request was
 judged, the state behind each message is kept as a `Stand`, up to the first row that may still

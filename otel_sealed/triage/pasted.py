@@ -1,7 +1,7 @@
 """A provider's error resolved to what it is about: class, artifact, minting call, what was before.
 
-Theory of operation. The text is read for its class (contract §7), for a place such as
-`messages.7.content.16`, `input[3]` or `position 5`, and for ids (`rs_…`); then it is let go. The
+Theory of operation. The text is read for its class (docs/contract/common.md#refusals), for a place
+(`messages.7.content.16`, `input[3]`, `position 5`) and for ids (`rs_…`); then it is let go. The
 record is asked for refusals of that class, the newest first. The first whose history holds the
 place or the id is the call; an id is found by its keyed digest, which needs the key of the record.
 Where the text has neither, the class alone decides, and the newest refusal of it is meant.

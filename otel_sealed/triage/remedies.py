@@ -249,4 +249,4 @@ CONCERNS: Final[dict[str, tuple[str, ...]]] = {
     _R.MODE_CONFLICT: _SEALED,
     _R.PLAINTEXT_REASONING_REQUIRED: (*_SEALED, *_SIGNATURES),
 }
-"""Artifacts that a class of refusals (contract §7) speaks of, the likeliest first."""
+"""What a class of refusals (docs/contract/common.md#refusals) is about, the likeliest first."""

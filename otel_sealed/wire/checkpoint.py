@@ -1,4 +1,4 @@
-"""Checkpoints: how much of a request is byte for byte what an earlier one began with (design §5).
+"""Checkpoints: how much of a request is byte for byte what an earlier one began with.
 
 A conversation's next request repeats the whole history and adds a little. A history is cut into
 segments, one a message, each known by its length and a hash; a later request that repeats them

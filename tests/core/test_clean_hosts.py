@@ -81,7 +81,7 @@ def test_messages_before_a_compaction_may_go_where_nothing_sealed_stood_in_them(
 
 
 def test_a_change_that_the_request_asks_to_be_dropped_is_shown_and_accuses_nobody() -> None:
-    """`drop_block` (contract §8.11)."""
+    """`drop_block` (docs/contract/common.md#never-an-alarm)."""
     model = "claude-opus-5-5"
     binding = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
     first = asked("anthropic", model=model, thinking=binding)
@@ -208,7 +208,7 @@ def told(body: Body, answer: Body | None, tracker: Tracker) -> Report:
 
 
 def test_an_agent_beside_the_conversation_of_a_transcript_owes_it_nothing() -> None:
-    """Its request has nothing that was told there (contract §8.13)."""
+    """Its request has nothing that was told there (docs/contract/common.md#never-an-alarm)."""
     tracker, body = Tracker(KEY), asked("openai")
     told(body, response(compacted(), reasoning(), said()), tracker)
     side = asked("openai")
@@ -242,7 +242,7 @@ def test_an_example_in_front_is_not_the_turn_that_was_trimmed() -> None:
 
 @pytest.mark.parametrize("left", [None, "", ..., "cut"], ids=["null", "empty", "absent", "cut"])
 def test_an_item_that_was_done_counts_where_the_closing_event_lacks_its_blob(left: Any) -> None:
-    """Both count, and the whole one was there (contract §1.5)."""
+    """Both count, and the whole one was there (docs/contract/common.md#incomplete-values)."""
     answer = response(reasoning(), call())
     sent = json.loads(json.dumps(events("openai", answer)))
     item = sent[-1]["response"]["output"][0]

@@ -1,4 +1,4 @@
-"""Which model reads what another sealed: the seed articles' three rules fall out as verdicts."""
+"""Which model reads what another sealed (docs/contract/common.md#models)."""
 
 from __future__ import annotations
 

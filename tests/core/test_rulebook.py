@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from pathlib import Path
 
 from otel_sealed import rulebook
 from otel_sealed.model import Fate, Finding
@@ -11,9 +10,9 @@ from otel_sealed.model import Fate, Finding
 SEAL = "gemini.part.thought_signature"
 
 
-def test_the_page_is_up_to_date() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "rules.md"
-    assert rulebook.page() == page.read_text()
+def test_a_rule_is_linked_by_its_id_in_lower_case() -> None:
+    assert "docs/rules.md#a5" == rulebook.link("A5")
+    assert "" == rulebook.link("")
 
 
 def test_a_reason_is_that_of_the_row_for_the_fate() -> None:

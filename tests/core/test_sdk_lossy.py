@@ -99,7 +99,7 @@ def test_a_field_that_is_null_or_empty_in_the_object_was_lost_by_the_sdk(left: A
 
 
 def test_a_value_the_object_has_otherwise_was_changed_by_the_sdk() -> None:
-    """Two signature deltas, of which the SDK keeps the last (sdk-surface §2, A1)."""
+    """The SDK keeps the last of two deltas (docs/sdk-surface.md#streams-of-anthropic)."""
     answer = message(thinking(), use())
     last = answer["content"][0]["signature"][40:]
     other = copy.deepcopy(answer)
@@ -118,7 +118,7 @@ def test_a_host_that_sends_it_all_the_same_lost_nothing() -> None:
 
 
 def test_an_item_the_object_lacks_was_lost_by_the_sdk() -> None:
-    """A closing event with an empty output, though items were done (sdk-surface §2)."""
+    """A closing event without the items that were done (docs/sdk-surface.md#streams-of-openai)."""
     answer = response(reasoning(), call())
     report = seen("openai", answer, models(answer | {"output": []}), without_reasoning)
     assert row_of(report, BLOB)[0] == "sdk_lossy"

@@ -119,7 +119,7 @@ def test_every_sdk_has_a_faithful_host_streaming_and_not() -> None:
 
 
 def test_every_kind_of_loss_that_real_stacks_show_has_a_host() -> None:
-    """The kinds the field reports name, by fate and artifact."""
+    """The kinds that public reports name, by fate and artifact."""
     expected = {
         ("dropped", "anthropic.redacted_thinking.data"),
         ("dropped", "anthropic.thinking.signature"),

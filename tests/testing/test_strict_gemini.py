@@ -272,7 +272,7 @@ def test_text_parts_are_not_validated(provider: StrictProvider) -> None:
 
 
 def test_text_beside_a_function_response_starts_no_turn(provider: StrictProvider) -> None:
-    """A content that holds both is still part of the turn (contract §5)."""
+    """A content that holds both is still part of the turn (docs/contract/gemini.md#terms)."""
     contents = play(provider, 2)
     contents[2]["parts"].append({"text": "by the way"})
     drop_first(contents)

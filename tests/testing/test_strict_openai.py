@@ -239,7 +239,7 @@ def test_deviation_is_refused(
 
 
 def test_refusal_echoes_only_the_ends_of_a_blob(provider: StrictProvider) -> None:
-    """The message quotes four characters of either end (contract §7)."""
+    """The message quotes four characters of either end (docs/contract/openai.md#o10)."""
     items = play(provider, 1)
     blob = items[1]["encrypted_content"] = altered(items[1]["encrypted_content"])
     assert f"content {blob[:4]}...{blob[-4:]} could" in refusal(ask(provider, items))[2]

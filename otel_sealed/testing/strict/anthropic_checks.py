@@ -1,4 +1,4 @@
-"""What the Messages API refuses about sealed blocks that come back (contract §3).
+"""What the Messages API refuses about sealed blocks that come back (docs/contract/anthropic.md).
 
 Every thinking block is verified wherever it stands; what was *left out* is noticed only in the
 active tool loop, that is after the last user message that is not tool results alone (A1, A8).

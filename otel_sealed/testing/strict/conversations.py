@@ -1,4 +1,4 @@
-"""`/v1/conversations`: items the server keeps, taken in and handed out (contract O2)."""
+"""`/v1/conversations`: items the server keeps (docs/contract/openai.md#o2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What generateContent refuses about thought signatures that come back (contract §5).
+"""What generateContent refuses about thought signatures that come back (docs/contract/gemini.md).
 
 Only the current turn is looked at, and in it only function calls: the first call of every step
 must be signed (G1), and whatever signature a call bears must be one of ours (G11).

@@ -1,4 +1,4 @@
-"""What the Responses API refuses about sealed items that come back (contract §4).
+"""What the Responses API refuses about sealed items that come back (docs/contract/openai.md).
 
 A blob is verified wherever it stands. That something was *left out* is noticed through ids only:
 an item that kept its server id is paired with the item it came with (O3, O4); without ids nothing
@@ -157,7 +157,7 @@ def _check_seal(item: Obj, book: Book) -> None:
 
 
 def _undecryptable(value: Any, reason: str) -> BrokenRuleError:
-    # The API echoes a few characters, of whatever stands there (contract §7).
+    # The API echoes a few characters, of whatever stands there (docs/contract/openai.md#o10).
     text = str(value)
     return BrokenRuleError(
         f"The encrypted content {text[:4]}...{text[-4:]} could not be verified. Reason: {reason}",

@@ -1,0 +1,1 @@
+"""The pages, and what writes the parts of them that the code already says."""
