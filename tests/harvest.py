@@ -266,7 +266,7 @@ def in_memory(harvest: Harvest, chosen: tuple[Host, ...], tool: str) -> None:
     out = harvest.outputs
     out[f"spans {tool}"] = "\n".join(span.to_json() for span in spans.get_finished_spans())
     out[f"metrics {tool}"] = data.to_json()
-    out[f"events {tool}"] = "\n".join(repr(x.log_record) for x in events.get_finished_logs())
+    out[f"events {tool}"] = "\n".join(repr(vars(x.log_record)) for x in events.get_finished_logs())
     out[f"logging {tool}"] = "\n".join(lines)
     out[f"records {tool}"] = "\n".join([*seen, reprs(p.reports for p in played)])
 

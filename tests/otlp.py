@@ -70,9 +70,13 @@ class Receiver:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """Attributes of every log record, with its event name under `name`."""
+        """Attributes of every log record, its event name under `name` and its `body`."""
         return [
-            {"name": record.event_name, **plain(record.attributes)}
+            {
+                "name": record.event_name,
+                "body": record.body.string_value,
+                **plain(record.attributes),
+            }
             for request in self._of("resource_logs")
             for resource in request.resource_logs
             for scope in resource.scope_logs

@@ -12,7 +12,6 @@ planted, whichever output it is planted in.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from otel_sealed.contract import Exchange
 from otel_sealed.errors import SealedError
 from otel_sealed.instrument import guard
 from otel_sealed.model import Report
-from otel_sealed.telemetry import alerts, attributes, emit
+from otel_sealed.telemetry import attributes, lines
 from otel_sealed.testing.hosts import hosts, on_chat, play
 from otel_sealed.testing.sweep import Sweeper, encodings
 from otel_sealed.tracker import Tracker
@@ -119,10 +118,10 @@ def _in_a_span(patch: pytest.MonkeyPatch) -> None:
 
 
 def _in_a_log_line(patch: pytest.MonkeyPatch) -> None:
-    def leaking(_alert: alerts.Alert, *_counts: int) -> None:
-        logging.getLogger("otel_sealed").warning("lost %s", WORDS["question"][:12])
+    def leaking(*_about: object) -> lines.Sentence:
+        return lines.Sentence("lost %s", (WORDS["question"][:12],))
 
-    patch.setattr(emit, "log_line", leaking)
+    patch.setattr(lines, "violation", leaking)
 
 
 def _in_a_repr(patch: pytest.MonkeyPatch) -> None:
@@ -148,6 +147,7 @@ def _in_an_error(patch: pytest.MonkeyPatch) -> None:
     [
         (_in_a_span, "spans"),
         (_in_a_log_line, "logging"),
+        (_in_a_log_line, "events"),
         (_in_a_repr, "records"),
         (_in_a_command, "verify"),
         (_in_an_error, "verify"),

@@ -46,6 +46,7 @@ with StrictProvider(seed=7) as provider:
         except anthropic.BadRequestError:
             print("refused")
 """
+SEAL = "anthropic.thinking.signature"
 LAUNCHER = Path(sys.executable).with_name("opentelemetry-instrument")
 
 
@@ -57,10 +58,12 @@ def _reset() -> Iterator[None]:
     attach.forget()
 
 
-def launch(folder: Path, receiver: Receiver, **environment: str) -> tuple[str, str]:
-    """Output and errors of the script under the launcher."""
+def launch(
+    folder: Path, receiver: Receiver, *, head: str = "", **environment: str
+) -> tuple[str, str]:
+    """Output and errors of the script, which begins with `head`, under the launcher."""
     script = folder / "agent.py"
-    script.write_text(SCRIPT, "utf-8")
+    script.write_text(head + SCRIPT, "utf-8")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "PYTHON"))}
     ran = subprocess.run(
         [LAUNCHER, sys.executable, script],
@@ -120,6 +123,21 @@ def test_spans_metrics_log_events_and_one_alert_arrive(tmp_path: Path, native: s
         ("anthropic.thinking.signature", "dropped")
     ]
     assert [body for body in receiver.bodies if b"CANARY" in body] == []
+
+
+@pytest.mark.parametrize("head", ["", "import logging; logging.basicConfig()\n"])
+def test_one_violation_is_one_log_record_where_logging_is_bridged(
+    tmp_path: Path, head: str
+) -> None:
+    """The launcher's bridge; the terminal has the line where the application logs to it."""
+    with Receiver() as receiver:
+        bridged = {"OTEL_PYTHON_LOGGING_AUTO_INSTRUMENTATION_ENABLED": "true"}
+        out, err = launch(tmp_path, receiver, head=head, **bridged)
+    assert out == "refused\n"
+    (record,) = [e for e in receiver.events if SEAL in str(e["body"])]
+    assert record["name"] == "otel_sealed.violation"
+    assert record["body"].startswith(f"{SEAL} dropped, received at content.0, in a request to ")
+    assert err.count(record["body"]) == int(bool(head))
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,12 @@ nobody until its entry expires. All memory is bounded: the oldest key is forgott
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from otel_sealed import vocab
 from otel_sealed.model import Confidence, Fate, ProviderVerdict, Verdict
 from otel_sealed.telemetry.known import KnownLosses
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from otel_sealed.model import Rejection
     from otel_sealed.telemetry.shield import Shield
 
-_LOG = logging.getLogger(vocab.SCOPE)
 MILESTONES: Final = frozenset({1, 10, 100, 1000})
 HOUR: Final = 3600.0
 MAX_KEYS: Final = 50_000
@@ -225,62 +222,3 @@ def listen(callback: Callback) -> Callable[[], None]:
 def shared() -> AlertRoom | None:
     """The room of this process, if something is instrumented."""
     return _shared
-
-
-# ----------------------------------------------------------------------------- the line to read
-
-_REMEDY: Final = {
-    Fate.DROPPED: "send it back with the turn it came in",
-    Fate.MODIFIED: "send it back byte for byte as it came",
-    Fate.SUBSTITUTED: "send the sealed block itself, not its readable text",
-    Fate.FABRICATED: "send what the provider issued, or leave out the block that has none",
-    Fate.FOREIGN: "do not ship one vendor's sealed values to another",
-    Fate.MERGED: "keep blocks apart as they came",
-    Fate.SPLIT: "keep the turn in one piece as it came",
-    Fate.RETYPED: "send the block under the type it came with",
-    Fate.DUPLICATED: "send it once, or refer to the stored state, not both",
-    Fate.MISPLACED: "put it back on the part and message it came with",
-    Fate.REORDERED: "keep the order of the blocks of a turn",
-    Fate.STALE: "send the newest compaction only",
-    Fate.UNSEALED: "leave out what a cut stream never completed",
-    Fate.NOT_REQUESTED: "ask for sealed reasoning when state is not stored",
-    Fate.ABSENT_AT_SOURCE: "nothing to mend here: the provider sent no seal",
-    Fate.SDK_LOSSY: "update the SDK, or read the value from the raw response",
-    Fate.ORPHANED: "keep an item with its id together with the item it came with",
-    Fate.ENVELOPE_MODIFIED: "send the block without added keys",
-    Fate.PREFIX_CHANGED: "keep system, tools and earlier messages unchanged",
-    Fate.ISSUER_CHANGED: "stay with the platform and account that issued it",
-}
-
-
-def log_line(alert: Alert, count: int, suppressed: int) -> None:
-    """One line for people: what, where, what to do."""
-    if not _LOG.isEnabledFor(logging.WARNING):
-        return
-    if alert.returned_position:
-        where = f" at {alert.returned_position}"
-    else:
-        where = f", received at {alert.received_position}," if alert.received_position else ""
-    rule = f" [{alert.rule}]" if alert.rule else ""
-    times = f", seen {count} times" if count > 1 else ""
-    held = f", {suppressed} other events held back" if suppressed else ""
-    _LOG.log(
-        logging.WARNING if alert.accepted else logging.ERROR,
-        "%s %s%s in a request to %s%s: %s; %s (conversation %s%s%s)",
-        alert.artifact,
-        alert.fate.value,
-        where,
-        alert.provider or "the provider",
-        rule,
-        _outcome(alert),
-        _REMEDY.get(alert.fate, "send it back as it came"),
-        alert.conversation[:8] or "unknown",
-        times,
-        held,
-    )
-
-
-def _outcome(alert: Alert) -> str:
-    if alert.verdict is Verdict.BREAKS:
-        return "against the contract, though accepted" if alert.accepted else "refused by contract"
-    return "reasoning may be lost" if alert.disputed or alert.inferred else "reasoning is lost"

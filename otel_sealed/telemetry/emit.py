@@ -19,12 +19,11 @@ from otel_sealed import vocab
 from otel_sealed.model import ProviderVerdict
 from otel_sealed.telemetry import attributes as shapes
 from otel_sealed.telemetry import names
-from otel_sealed.telemetry.alerts import Alert, AlertRoom, log_line
+from otel_sealed.telemetry.alerts import Alert, AlertRoom
 from otel_sealed.telemetry.conventions import conventional, refusal, started
 from otel_sealed.telemetry.events import EventLog, all_known
 from otel_sealed.telemetry.fit import fit, limit_of
 from otel_sealed.telemetry.known import read
-from otel_sealed.telemetry.leaks import leak_line
 from otel_sealed.telemetry.metrics import Gauges, Metrics
 from otel_sealed.telemetry.noise import Noise
 from otel_sealed.telemetry.processor import SealedSpanProcessor, service_of
@@ -139,7 +138,7 @@ class Emitter:
         self.room = AlertRoom(
             self._shield,
             clock=clock,
-            sinks=(self._events.violation, log_line),
+            sinks=(self._events.violation,),
             callbacks=callbacks,
             events_per_hour=settings.events_per_hour,
             known=read(settings.known),
@@ -191,7 +190,6 @@ class Emitter:
         """A sealed value stands in a span: count it, and tell in an event and in a line."""
         self._shield.run("emit.leak", self._metrics.leak, "span")
         self._shield.run("emit.leak", self._events.leak, leak)
-        self._shield.run("emit.leak", leak_line, leak)
 
     def start_attributes(
         self, *, operation: str, provider: str, model: str, host: str, port: int | None = None

@@ -1,5 +1,7 @@
 """Log events `otel_sealed.violation`, `.disagreement` and `.leak`, over `opentelemetry._logs`.
 
+Each has a sentence as its body. Violations and leaks are a line of Python logging, too (`lines`).
+
 From 1.38 on a logger takes the parts of a record by keyword. Before, it takes a record, which in
 1.35 and 1.36 has to be the SDK's own one with its resource; both shapes are told by signature.
 """
@@ -9,12 +11,14 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import _logs
 
 from otel_sealed import vocab
 from otel_sealed.model import ProviderVerdict, Rejection, Verdict
+from otel_sealed.telemetry import lines
 from otel_sealed.telemetry.alerts import MAX_KEYS, Throttle
 
 if TYPE_CHECKING:
@@ -85,7 +89,9 @@ class EventLog:
             attributes[vocab.RETURNED_SIZE] = alert.returned_size
         attributes |= self._common(alert.conversation, alert.provider, alert.model, alert.host)
         attributes |= _counts(count, suppressed)
-        self._emit(vocab.VIOLATION, attributes, error=not alert.accepted, context=alert.context)
+        level = logging.WARNING if alert.accepted else logging.ERROR
+        sentence = lines.violation(alert, count, suppressed)
+        self._report(vocab.VIOLATION, level, sentence, attributes, alert.context)
 
     def disagreement(
         self, report: Report, provider: str, *, context: Context | None = None
@@ -109,7 +115,8 @@ class EventLog:
         model, host = vocab.model_name(report.facts.model), vocab.host_name(report.facts.host)
         attributes |= self._common(conversation, provider, model, host)
         attributes |= _counts(*told)
-        self._emit(vocab.DISAGREEMENT, attributes, error=False, context=context)
+        sentence = lines.disagreement(report, provider)
+        self._emit(vocab.DISAGREEMENT, logging.WARNING, sentence, attributes, context)
         return True
 
     def leak(self, leak: Leak) -> None:
@@ -120,7 +127,7 @@ class EventLog:
             vocab.LEAK_SIZE: leak.size,
             vocab.LEAK_DIGEST: leak.digest,
         }
-        self._emit(vocab.LEAK, attributes, error=False, context=leak.context)
+        self._report(vocab.LEAK, logging.WARNING, lines.leak(leak), attributes, leak.context)
 
     def _common(self, conversation: str, provider: str, model: str, host: str) -> dict[str, Value]:
         return {
@@ -131,20 +138,42 @@ class EventLog:
             vocab.SDK_VERSIONS: self._sdks,
         }
 
+    @property
+    def taken(self) -> bool:
+        """Whether a logger provider takes the events."""
+        # a logger made before there was a provider stands for the real one
+        real = getattr(self._logger, "_logger", self._logger)
+        return not isinstance(real, _logs.NoOpLogger)
+
+    def _report(
+        self,
+        event: vocab.Event,
+        level: int,
+        sentence: lines.Sentence,
+        attributes: Mapping[str, Value],
+        context: Context | None,
+    ) -> None:
+        """The event, and its line whatever becomes of the event."""
+        try:
+            self._emit(event, level, sentence, attributes, context)
+        finally:
+            lines.write(level, sentence, _named(event, attributes), taken=self.taken)
+
     def _emit(
         self,
         event: vocab.Event,
+        level: int,
+        sentence: lines.Sentence,
         attributes: Mapping[str, Value],
-        *,
-        error: bool,
         context: Context | None,
     ) -> None:
+        error = level >= logging.ERROR
         severity = _logs.SeverityNumber.ERROR if error else _logs.SeverityNumber.WARN
-        known = {name: value for name, value in attributes.items() if value not in ("", [])}
         parts: dict[str, Any] = {
             "severity_number": severity,
             "severity_text": severity.name,
-            "attributes": {**known, vocab.EVENT_NAME: event.name},
+            "body": str(sentence),
+            "attributes": _named(event, attributes),
             "event_name": event.name,
             "context": context,
         }
@@ -152,6 +181,12 @@ class EventLog:
             self._logger.emit(**parts)
         else:
             self._logger.emit(_record(self._logger, parts))
+
+
+def _named(event: vocab.Event, attributes: Mapping[str, Value]) -> dict[str, Value]:
+    """The attributes that say something, and the event's name."""
+    known = {name: value for name, value in attributes.items() if value not in ("", [])}
+    return {**known, vocab.EVENT_NAME: event.name}
 
 
 def _counts(count: int, suppressed: int) -> dict[str, Value]:

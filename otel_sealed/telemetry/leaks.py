@@ -9,7 +9,6 @@ attribute key a process, and that key is not searched again.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +34,6 @@ MOST_CHARACTERS: Final = 64 * 1024
 """Characters of one span that are searched; of a longer string its head and its tail."""
 MOST_RUNS: Final = 64
 MOST_KEYS: Final = 1_000
-_LOG: Final = logging.getLogger(vocab.SCOPE)
 _NUMBER: Final = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
@@ -138,16 +136,6 @@ class LeakAlarm(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         """Look through the span. Never raises."""
         look(span)
-
-
-def leak_line(leak: Leak) -> None:
-    """One line for people: what leaks where, and what to do."""
-    _LOG.warning(
-        "a sealed value stands in attribute %s of spans of %s: wrap the exporter in "
-        "RedactingSpanExporter, or switch that capture off",
-        leak.key,
-        leak.scope or "an unnamed scope",
-    )
 
 
 _shared: Alarm | None = None

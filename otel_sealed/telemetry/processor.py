@@ -29,7 +29,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 from otel_sealed import vocab
 from otel_sealed.model import Confidence, Fate, ProviderVerdict, Rejection, Verdict
 from otel_sealed.telemetry import leaks
-from otel_sealed.telemetry.alerts import SPANS, Alert, AlertRoom, listen, log_line, shared
+from otel_sealed.telemetry.alerts import SPANS, Alert, AlertRoom, listen, shared
 from otel_sealed.telemetry.events import EventLog
 from otel_sealed.telemetry.known import read
 from otel_sealed.telemetry.shield import Shield, nobody
@@ -168,7 +168,7 @@ _living: WeakSet[SealedSpanProcessor] = WeakSet()  # whose locks are freed in a 
 
 def _own_room(shield: Shield) -> AlertRoom:
     events = EventLog(clock=time.monotonic)
-    return AlertRoom(shield, clock=time.monotonic, sinks=(events.violation, log_line))
+    return AlertRoom(shield, clock=time.monotonic, sinks=(events.violation,))
 
 
 def _compare(memory: _Memory, rows: list[_Row]) -> list[tuple[_Row, bool]]:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from otel_sealed.model import Fate, ProviderVerdict, Verdict
-from otel_sealed.telemetry.alerts import SPANS, Alert, AlertRoom, Throttle, log_line
+from otel_sealed.telemetry.alerts import SPANS, Alert, AlertRoom, Throttle
+from otel_sealed.telemetry.events import EventLog
 from otel_sealed.telemetry.shield import Shield
 from tests.telemetry.builders import Bench, digest, finding, report
 
@@ -198,7 +199,7 @@ def test_a_callback_may_use_the_room() -> None:
 
 def test_the_line_says_what_where_and_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "otel_sealed")
-    log_line(alert(), 1, 0)
+    EventLog(clock=float).violation(alert(), 1, 0)
     (record,) = caplog.records
     assert record.levelname == "ERROR"
     assert record.getMessage() == (
@@ -211,7 +212,7 @@ def test_the_line_on_what_is_missing_says_where_it_came_in(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING, "otel_sealed")
-    log_line(
+    EventLog(clock=float).violation(
         alert(
             fate=Fate.DROPPED,
             verdict=Verdict.DEGRADES,
@@ -232,7 +233,8 @@ def test_the_line_is_a_warning_where_the_provider_accepted_and_tells_counts(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING, "otel_sealed")
-    log_line(alert(verdict=Verdict.DEGRADES, provider_verdict=ProviderVerdict.ACCEPTED), 100, 3)
+    taken = alert(verdict=Verdict.DEGRADES, provider_verdict=ProviderVerdict.ACCEPTED)
+    EventLog(clock=float).violation(taken, 100, 3)
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert record.getMessage().endswith(
@@ -243,7 +245,7 @@ def test_the_line_is_a_warning_where_the_provider_accepted_and_tells_counts(
 def test_no_line_holds_a_digest_and_every_fate_has_one(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "otel_sealed")
     for fate in Fate:
-        log_line(alert(fate=fate), 1, 0)
+        EventLog(clock=float).violation(alert(fate=fate), 1, 0)
     assert len(caplog.records) == len(Fate)
     assert all("ab" * 6 not in record.getMessage() for record in caplog.records)
 

@@ -78,7 +78,10 @@ def test_the_event_stands_alone() -> None:
     }
     assert dict(record.attributes) == expected
     assert record.event_name == "otel_sealed.violation"
-    assert record.body is None
+    assert record.body == (
+        f"{SEAL} modified at messages.1.content.0 in a request to anthropic [A1]: refused by "
+        "contract; send it back byte for byte as it came (conversation 11111111)"
+    )
 
 
 def test_event_values_have_the_types_of_the_vocabulary() -> None:
