@@ -221,8 +221,7 @@ def test_a_reference_that_leads_nowhere_is_found(target: str, why: str | None) -
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["contract §" + "3", "(design §" + "1)", "field no" + "te", "facts: o" + "tel", "§" + "4.3"],
+    "text", ["contract {}3", "(design {}1)", "field no" + "te", "facts: o" + "tel", "{}4.3"]
 )
 def test_a_citation_of_an_absent_paper_is_found(text: str) -> None:
-    assert OLD.search(text) is not None
+    assert OLD.search(text.format("§")) is not None
