@@ -232,7 +232,7 @@ def _ledger(settings: Settings) -> Line:
         return Line("ledger", "ok", f"in memory, of each process alone, {bound}")
     path = Path(file).expanduser()
     try:
-        if path.exists():
+        if os.path.lexists(path):
             return Line("ledger", "ok", f"shared in {file}, {look(path).turns} turns held, {bound}")
     except SqliteStore.faults as error:
         reason = getattr(error, "strerror", None) or type(error).__name__
@@ -250,7 +250,8 @@ def _ledger_server(settings: Settings, bound: str) -> Line:
         return Line("ledger", "mend", f"{where}: install otel-sealed[redis]; memory stands in")
     try:
         store = RedisStore(settings.ledger)
-        held = store.count()
+        said = store.count()
+        held = said if type(said) is int else 0
         store.close()
     except RedisStore.faults as error:
         says = f"{where} cannot be used: {type(error).__name__}; memory stands in"

@@ -161,7 +161,7 @@ def _made(where: Providers, chosen: Settings, tracker: Observes | None) -> tuple
     )
     emitter.evicted = lambda: int(getattr(ledger, "evicted", 0))
     if hasattr(ledger, "tell"):
-        ledger.tell(lambda kind: emitter.internal_error("ledger", kind))
+        ledger.tell(emitter.store_error)
     made = Runtime(
         tracker=core,
         emitter=emitter,

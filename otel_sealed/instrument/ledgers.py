@@ -28,7 +28,13 @@ def opened(chosen: Settings) -> Ledger:
         try:
             from otel_sealed.ledger.redis import opened as on_server
 
-            return on_server(chosen.ledger, *bounds)
+            keeps = chosen.redis_keeps_key and chosen.key() is None
+            if not keeps and chosen.key() is None:
+                _LOG.warning(
+                    "OTEL_SEALED_LEDGER: processes share no key, so none can join what another one"
+                    " recorded; set OTEL_SEALED_HASH_KEY, or OTEL_SEALED_REDIS_KEEPS_KEY=true"
+                )
+            return on_server(chosen.ledger, *bounds, keeps_key=keeps)
         except (ImportError, ValueError) as error:
             _LOG.warning(
                 "OTEL_SEALED_LEDGER: Redis cannot be used: %s; install otel-sealed[redis]; the"

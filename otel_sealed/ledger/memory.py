@@ -87,6 +87,14 @@ class MemoryLedger:
         """Turns held."""
         return len(self._packed)
 
+    def __contains__(self, number: int) -> bool:
+        """Whether that turn is held."""
+        return number in self._packed
+
+    def forked(self) -> None:
+        """In a child of `fork`, where a thread that is not there may hold the lock."""
+        self._lock = threading.Lock()
+
     def record(self, turn: Turn) -> Turn:
         """Remember `turn` under the next serial number and return it numbered."""
         with self._lock:

@@ -357,9 +357,14 @@ def key_count(data: bytes) -> int:
     return int.from_bytes(data[2 : 6 if data[1] & _WIDE_COUNTS else 4], "little")
 
 
+def whole(data: bytes) -> bool:
+    """Whether the checksum at the end of a packed turn is that of what is before."""
+    return zlib.crc32(data[:-_CRC]) == int.from_bytes(data[-_CRC:], "little")
+
+
 def unpack(data: bytes, names: Names = ALONE, number: int = -1) -> Turn:
     """The turn of `data`, numbered. Raises Corrupt."""
-    if zlib.crc32(data[:-_CRC]) != int.from_bytes(data[-_CRC:], "little"):
+    if not whole(data):
         raise Corrupt("checksum")
     try:
         return _Unpacker(data, names).turn(number)

@@ -1,22 +1,29 @@
 """The shared ledger in a SQLite file: for the processes of one machine, its owner's alone.
 
-The file has mode 0600 and holds packed turns (`packed`), the first 64 bits of the keys they are
-found by, and the key of the digests, which the processes share that have none configured. It is in
-WAL mode, so that readers wait for nobody, and is never synced: a machine that dies may lose it, and
-a damaged file is a fault like any other (`shared`). It has to be on a local disk.
+The file has mode 0600 and is no symbolic link. It holds packed turns (`packed`), each with a MAC
+(`shared.trust`), the first 64 bits of the keys they are found by, and the key of the digests, which
+the processes share that have none configured. It is in WAL mode, so that readers wait for nobody,
+and is never synced: a machine that dies may lose it, and a damaged file is a fault like any other
+(`shared`). It has to be on a local disk.
 
-Bounds: `max_turns` turns, `max_bytes` of the file, and the age the ledger says; what is beyond goes
-oldest first, as many as one batch at a time. What is freed is used again; the file does not shrink.
+Bounds: `max_turns` turns, `max_bytes` of the file, and the age the ledger says, counted from the
+time of the file system; what is too much goes oldest first, as many as one batch at a time. What is
+freed is used again; the file does not shrink.
+
+A file of format 1, whose records had no MAC, keeps its key and loses its turns when it is opened.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import os
 import secrets
 import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,15 +31,19 @@ from otel_sealed.ledger.index import MAX_SAME_KEY
 from otel_sealed.ledger.memory import MAX_BYTES, MAX_TURNS
 from otel_sealed.ledger.packed import Corrupt, found_by
 from otel_sealed.ledger.shared import BATCH, Row, SharedLedger
+from otel_sealed.ledger.shared.trust import KEY_BYTES, MAX_RECORD, bare
 
 __all__ = ["Look", "SqliteStore", "look", "opened"]
 
 APPLICATION: Final = 0x0753EA1D
-FORMAT: Final = 1
+FORMAT: Final = 2
+_UNSIGNED: Final = 1
 _KEY_BYTES: Final = 32
 _READ_WAIT_S: Final = 0.02
 _WRITE_WAIT_S: Final = 2.0
 _PRIVATE: Final = 0o600
+_UNPRUNED: Final = 16 * BATCH
+"""As many turns above the bound are plausible: a batch of each of some processes that write."""
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS turns (number INTEGER PRIMARY KEY, packed BLOB NOT NULL);
     CREATE TABLE IF NOT EXISTS keys (
@@ -44,18 +55,41 @@ _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
     INSERT OR IGNORE INTO facts VALUES ('turns', 0);
 """
-_FOUND: Final = """
-    SELECT number, packed FROM {table} JOIN turns USING (number)
-    WHERE key = ? ORDER BY number DESC LIMIT ?
+_NUMBERS: Final = "SELECT number FROM {table} WHERE key = ? ORDER BY number DESC LIMIT ?"
+_FIND_KEY: Final = _NUMBERS.format(table="keys")
+_FIND_CONVERSATION: Final = _NUMBERS.format(table="conversations")
+_UNSIGNED_GONE: Final = """
+    DELETE FROM turns; DELETE FROM keys; DELETE FROM conversations;
+    REPLACE INTO facts VALUES ('turns', 0)
 """
-_FIND_KEY: Final = _FOUND.format(table="keys")
-_FIND_CONVERSATION: Final = _FOUND.format(table="conversations")
+_BLOB: Final = """
+    SELECT {before}CASE WHEN typeof({0}) = 'blob' AND length({0}) <= {most} THEN {0} ELSE 0 END
+    FROM {table} WHERE {which}
+"""
+"""What is of another type, or larger than anything here, is not read: a number is there instead."""
+_KEY: Final = _BLOB.format(
+    "value", before="", most=KEY_BYTES.stop, table="facts", which="name = 'key'"
+)
+_TURNS: Final = partial(_BLOB.format, "packed", most=MAX_RECORD, table="turns")
+_RECORD: Final = _TURNS(before="", which="number = ?")
+_OLD: Final = _TURNS(before="number, ", which="number < ? ORDER BY number LIMIT ?")
+_LATE: Final = _TURNS(before="number, ", which="number > ? ORDER BY number DESC LIMIT ?")
+_HELD: Final = "SELECT value FROM facts WHERE name = 'turns'"
+
+
+class SymbolicLinkError(OSError):
+    """The ledger is a symbolic link: what it leads to is not ours to change."""
+
+    def __init__(self) -> None:
+        """It has the number that the system has for it."""
+        super().__init__(errno.ELOOP, "it is a symbolic link")
 
 
 class SqliteStore:
     """A file of turns. One connection for reading, one for writing."""
 
     faults: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
+    far = False
 
     def __init__(self, path: Path, max_turns: int = MAX_TURNS, max_bytes: int = MAX_BYTES) -> None:
         """Nothing is opened yet."""
@@ -68,53 +102,61 @@ class SqliteStore:
         self._files = 0
         self._read_of = 0
 
-    def open(self) -> bytes:
+    def open(self) -> object:
         """Make the file where there is none; the key in it. Raises sqlite3.Error or OSError."""
         writer = self._writing()
         ours = (secrets.token_bytes(_KEY_BYTES),)
         writer.execute("INSERT OR IGNORE INTO facts VALUES ('key', ?)", ours)
-        (key,) = writer.execute("SELECT value FROM facts WHERE name = 'key'").fetchone()
-        return bytes(key)
+        return next(iter(_column(writer, _KEY)), 0)
 
-    def lookup(self, key: bytes) -> list[int]:
-        """Numbers of the turns that hold `key`, ascending, at most the newest 16."""
-        rows = self._reading().execute(_FIND_KEY, (_short(key), MAX_SAME_KEY)).fetchall()
-        return [number for number, data in reversed(rows) if key in _found_by(data)[0]]
+    def numbers(self, keys: Sequence[bytes]) -> list[list[object]]:
+        """For each key the numbers of turns that may hold it, at most the newest 16."""
+        reader = self._reading()
+        return [_column(reader, _FIND_KEY, _short(key), MAX_SAME_KEY) for key in keys]
 
-    def get(self, number: int) -> bytes | None:
-        """A packed turn."""
-        found = self._reading().execute("SELECT packed FROM turns WHERE number = ?", (number,))
-        row = found.fetchone()
-        return None if row is None else bytes(row[0])
+    def newest(self, conversation: bytes) -> list[object]:
+        """Numbers of turns that may be of a conversation, at most the newest 16."""
+        return _column(self._reading(), _FIND_CONVERSATION, _short(conversation), MAX_SAME_KEY)
 
-    def last(self, conversation: bytes) -> int:
-        """The newest turn of a conversation, or -1."""
-        asked = (_short(conversation), MAX_SAME_KEY)
-        for number, data in self._reading().execute(_FIND_CONVERSATION, asked).fetchall():
-            if _found_by(data)[1] == conversation:
-                return int(number)
-        return -1
+    def records(self, numbers: Sequence[int]) -> list[object]:
+        """What is kept under each of these numbers, or None."""
+        reader = self._reading()
+        found = [_column(reader, _RECORD, number) for number in numbers]
+        return [next(iter(rows), None) for rows in found]
 
-    def count(self) -> int:
+    def count(self) -> object:
         """Turns held."""
-        return int(self._fact(self._reading(), "turns"))
+        return next(iter(_column(self._reading(), _HELD)), 0)
 
-    def write(self, rows: Sequence[Row], oldest: int) -> int:
+    def now_ns(self) -> int:
+        """The time of the file system, as a change of the file has it."""
+        self._writing()
+        os.utime(self._path)
+        return self._path.stat().st_mtime_ns
+
+    def write(self, rows: Sequence[Row], oldest: int, latest: int) -> int:
         """Keep turns and prune; how many were pruned."""
         writer = self._writing()
         with _transaction(writer):
             turns = [(row.number, row.data) for row in rows]
             put = writer.executemany("INSERT OR IGNORE INTO turns VALUES (?, ?)", turns)
-            self._count(writer, put.rowcount)
+            held = self._held(writer, put.rowcount)
             keys = [(_short(key), row.number) for row in rows for key in row.keys]
             writer.executemany("INSERT OR IGNORE INTO keys VALUES (?, ?)", keys)
             named = [(_short(row.conversation), row.number) for row in rows if row.conversation]
             writer.executemany("INSERT OR IGNORE INTO conversations VALUES (?, ?)", named)
-            return self._prune(writer, oldest)
+            return self._prune(writer, held, oldest, latest)
 
     def forked(self) -> None:
-        """Leave the connections to the parent: closing them here would drop its locks."""
-        _left.extend(c for c in (self._reader, self._writer) if c is not None)
+        """Leave the connections to the parent, for good.
+
+        Closing one would drop locks of the parent, and waits for ever where a thread was using it.
+        """
+        for connection in (self._reader, self._writer):
+            if connection is not None:
+                _left.append(connection)
+                with contextlib.suppress(Exception):  # where there is no such thing
+                    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         self._reader = self._writer = None
 
     def close(self) -> None:
@@ -132,6 +174,7 @@ class SqliteStore:
                 self._reader.close()
                 self._reader = None
             self._read_of = self._files
+            _no_link(self._path)
             # by its name as a URI: a file that is not there is a fault, and nothing to be made
             reader = _connect(f"{self._path.as_uri()}?mode=rw", _READ_WAIT_S)
             reader.execute("PRAGMA query_only = ON")
@@ -145,38 +188,45 @@ class SqliteStore:
         if self._writer is not None:  # of a file that was deleted or replaced
             self._writer.close()
             self._writer = None
-        _private(self._path)
+        made = _private(self._path)
         writer = _connect(self._path.as_uri(), _WRITE_WAIT_S)
         try:
             _prepare(writer)
+            _same(self._path, made)
         except BaseException:
             writer.close()
             raise
-        self._writer, self._file = writer, _identity(self._path)
+        self._writer, self._file = writer, made
         self._files += 1
         return writer
 
     # -- bounds ----------------------------------------------------------------------------------
 
-    def _prune(self, writer: sqlite3.Connection, oldest: int) -> int:
-        """Delete the oldest turns beyond a bound, a batch at most."""
-        over = int(self._fact(writer, "turns")) - self._max_turns
+    def _prune(self, writer: sqlite3.Connection, held: int, oldest: int, latest: int) -> int:
+        """Delete turns beyond a bound, a batch at most."""
+        over = min(held - self._max_turns, BATCH)
         if self._size(writer) > self._max_bytes:
             over = BATCH
-        found = "SELECT number, packed FROM turns WHERE number < ? ORDER BY number LIMIT ?"
-        old = writer.execute(found, (oldest, BATCH)).fetchall()
-        if over > len(old):
-            found = "SELECT number, packed FROM turns ORDER BY number LIMIT ?"
-            old = writer.execute(found, (min(over, BATCH),)).fetchall()
-        for number, data in old:
+        gone = writer.execute(_OLD, (oldest, BATCH)).fetchall()
+        if over > len(gone):
+            gone = writer.execute(_LATE, (latest, over)).fetchall()
+            gone += writer.execute(_OLD, (latest + 1, over - len(gone))).fetchall()
+        for number, data in gone:
             keys, conversation = _found_by(data)
-            gone = [(_short(key), number) for key in keys]
-            writer.executemany("DELETE FROM keys WHERE key = ? AND number = ?", gone)
-            named = (_short(conversation), number)
-            writer.execute("DELETE FROM conversations WHERE key = ? AND number = ?", named)
+            named = [(_short(key), number) for key in keys]
+            writer.executemany("DELETE FROM keys WHERE key = ? AND number = ?", named)
+            of = (_short(conversation), number)
+            writer.execute("DELETE FROM conversations WHERE key = ? AND number = ?", of)
             writer.execute("DELETE FROM turns WHERE number = ?", (number,))
-        self._count(writer, -len(old))
-        return len(old)
+        writer.execute("REPLACE INTO facts VALUES ('turns', ?)", (held - len(gone),))
+        return len(gone)
+
+    def _held(self, writer: sqlite3.Connection, more: int) -> int:
+        """Turns held after `more` came, counted anew where what the file says cannot be."""
+        said = next(iter(_column(writer, _HELD)), None)
+        if type(said) is int and 0 <= said <= self._max_turns + _UNPRUNED:
+            return said + more
+        return int(writer.execute("SELECT count(*) FROM turns").fetchone()[0])
 
     @staticmethod
     def _size(connection: sqlite3.Connection) -> int:
@@ -184,15 +234,6 @@ class SqliteStore:
         asked = ("page_count", "freelist_count", "page_size")
         pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in asked)
         return int((pages - free) * size)
-
-    @staticmethod
-    def _fact(connection: sqlite3.Connection, name: str) -> int:
-        row = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return 0 if row is None else int(row[0])
-
-    @staticmethod
-    def _count(connection: sqlite3.Connection, more: int) -> None:
-        connection.execute("UPDATE facts SET value = value + ? WHERE name = 'turns'", (more,))
 
 
 _left: list[sqlite3.Connection] = []
@@ -216,19 +257,23 @@ class Look(NamedTuple):
 
 def look(path: Path) -> Look:
     """Look at a ledger that is there. Raises sqlite3.Error or OSError."""
+    _no_link(path)
     private = not stat.S_IMODE(path.stat().st_mode) & 0o077
     store = SqliteStore(path)
     try:
-        return Look(store.count(), private)
+        held = store.count()
+        return Look(held if type(held) is int else 0, private)
     finally:
         store.close()
 
 
 def _connect(uri: str, wait_s: float) -> sqlite3.Connection:
     # Used from several threads, one at a time: whoever asks holds a lock.
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         uri, timeout=wait_s, isolation_level=None, check_same_thread=False, uri=True
     )
+    connection.text_factory = bytes  # no text there is of use, and decoding some of it would raise
+    return connection
 
 
 def _prepare(writer: sqlite3.Connection) -> None:
@@ -236,7 +281,7 @@ def _prepare(writer: sqlite3.Connection) -> None:
     application = writer.execute("PRAGMA application_id").fetchone()[0]
     tables = writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     version = writer.execute("PRAGMA user_version").fetchone()[0]
-    if tables and (application, version) != (APPLICATION, FORMAT):
+    if tables and (application != APPLICATION or version not in (FORMAT, _UNSIGNED)):
         raise sqlite3.DatabaseError("no ledger of this format")
     writer.execute("PRAGMA journal_mode = WAL")
     writer.execute("PRAGMA synchronous = OFF")
@@ -245,6 +290,11 @@ def _prepare(writer: sqlite3.Connection) -> None:
             for statement in _SCHEMA.split(";"):
                 writer.execute(statement)
             writer.execute(f"PRAGMA application_id = {APPLICATION}")
+            writer.execute(f"PRAGMA user_version = {FORMAT}")
+    elif version == _UNSIGNED:
+        with _transaction(writer):
+            for statement in _UNSIGNED_GONE.split(";"):
+                writer.execute(statement)
             writer.execute(f"PRAGMA user_version = {FORMAT}")
 
 
@@ -260,29 +310,50 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _private(path: Path) -> None:
-    """Make the file for its owner alone, or make it so: it holds a key. Raises OSError."""
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+def _private(path: Path) -> tuple[int, int]:
+    """Make the file for its owner alone, or make it so: it holds a key. Raises OSError.
+
+    Which file that is.
+    """
+    _no_link(path)
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(path, flags, _PRIVATE)
     try:
-        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-        if mode & 0o077 and hasattr(os, "fchmod"):
+        found = os.fstat(descriptor)
+        if stat.S_IMODE(found.st_mode) & 0o077 and hasattr(os, "fchmod"):
             os.fchmod(descriptor, _PRIVATE)
     finally:
         os.close(descriptor)
+    return found.st_dev, found.st_ino
+
+
+def _no_link(path: Path) -> None:
+    if path.is_symlink():
+        raise SymbolicLinkError
 
 
 def _identity(path: Path) -> tuple[int, int]:
     try:
-        found = path.stat()
+        found = path.lstat()
     except FileNotFoundError:
         return (0, 0)
     return found.st_dev, found.st_ino
 
 
-def _found_by(data: bytes) -> tuple[list[bytes], bytes]:
+def _same(path: Path, made: tuple[int, int]) -> None:
+    if _identity(path) != made:
+        raise FileNotFoundError(errno.ENOENT, "it was replaced while it was opened")
+
+
+def _column(connection: sqlite3.Connection, asked: str, *values: int) -> list[object]:
+    """The first value of every row."""
+    return [row[0] for row in connection.execute(asked, values).fetchall()]
+
+
+def _found_by(record: object) -> tuple[list[bytes], bytes]:
+    """What a record is found by, nothing where it is none: only to delete what belongs to it."""
     try:
-        return found_by(data)
+        return found_by(bare(record)) if type(record) is bytes and record else ([], b"")
     except Corrupt:
         return [], b""
 

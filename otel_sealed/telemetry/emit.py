@@ -159,6 +159,10 @@ class Emitter:
         """Count a fault of ours: `where` in our words, `kind` the class of the exception."""
         self._shield.run("emit.error", self._fault, where, kind)
 
+    def store_error(self, kind: str) -> None:
+        """Count a fault of a shared ledger's store. It puts nothing to rest but that store."""
+        self._shield.run("emit.error", self._metrics.internal_error, "ledger", kind)
+
     def on_collect(self, work: Callable[[], object]) -> None:
         """Do `work` whenever metrics are collected: a safe point off the way of every call."""
         self._collected = work

@@ -70,6 +70,11 @@ class Settings(BaseSettings):
         " processes of one machine share, on a local disk, or in Redis",
         repr=False,
     )
+    redis_keeps_key: bool = Field(
+        default=False,
+        description="keep the key of the digests in Redis where none is configured: whoever may"
+        " read that server has it then",
+    )
     ledger_max_mb: int = Field(
         default=64,
         ge=1,
@@ -277,8 +282,18 @@ one folder. Calls do not wait for it: it is written by a thread of its own, comm
 later. A file that is locked, full, damaged or not to be written costs one log line, the memory of
 the process stands in, and each failure counts into `otel_sealed.internal.errors`.
 
+A symbolic link is refused as such a file; a folder above it may be one.
+
 A Redis URL (`otel-sealed[redis]`) does the same for several machines. Reading there waits at most
-50 ms a round trip, and the key kept there is for everybody who may read that server.
+50 ms for an answer to begin, and 250 ms for all of it. Set `OTEL_SEALED_HASH_KEY`, the same
+everywhere: without a shared key no process can join what another one recorded, and one log line
+says so. `OTEL_SEALED_REDIS_KEEPS_KEY=true` has Redis keep a random key instead, for everybody who
+may read that server.
+
+Nothing in a shared ledger is believed without a MAC under that key. Who may write the file or the
+server, and has no key, can make values `unknown`, and change no verdict (SECURITY.md). What is
+ignored so is counted into `otel_sealed.internal.errors` as `Corrupt`, and one log line says so. So
+is a turn whose time is more than a day ahead of the reader's clock, unknown.
 
 Bounds, in memory and in a file: `OTEL_SEALED_MAX_TURNS` turns and `OTEL_SEALED_LEDGER_MAX_MB`
 megabytes, whichever comes first; a sealed value takes less than 400 bytes of memory, with its

@@ -52,6 +52,7 @@ class Tracker:
     ) -> None:
         """`key`: at least 16 secret bytes that key every digest. `ledger` replaces the memory.
 
+        Of a shared one what was recorded under the same key is genuine.
         `settles=False` reads every request anew, whatever it begins with; verdicts are the same.
         `families` adds to the table of models that read what others sealed. `absent`: of turns in a
         row that a request leaves behind (trimmed, compacted, held by the server) as many have rows
@@ -60,6 +61,9 @@ class Tracker:
         self.key = key
         self.digest = Digest(key)
         self.ledger: Ledger = MemoryLedger(max_turns) if ledger is None else ledger
+        keyed = getattr(self.ledger, "keyed", None)
+        if keyed is not None:
+            keyed(key)
         self.disputes = Disputes()
         self.effects = Effects(self.digest)
         self._counter = count()

@@ -11,6 +11,9 @@ from fakeredis import TcpFakeServer
 
 from otel_sealed.model import Block, Kind, Role, State, Turn, Value
 
+KEY = b"k" * 32
+"""The hash key of those who share a ledger."""
+
 
 def digest(name: str) -> bytes:
     """A digest that a name stands for."""

@@ -21,7 +21,7 @@ from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.ledger.protocol import Ledger
 from otel_sealed.ledger.shared import SharedLedger
 from otel_sealed.model import Message, Speaker, Turn
-from tests.ledger.shared import digest, redis_server, turn
+from tests.ledger.shared import KEY, digest, redis_server, turn
 
 
 class Elsewhere:
@@ -71,6 +71,8 @@ def ledger(
             monkeypatch.setattr(redis, "_WAIT_S", 5.0)  # it is Python that answers
             make = partial(redis.opened, stack.enter_context(redis_server()), *bounds)
         made = [make() for _ in ("here", *elsewhere)]
+        for one in made:
+            one.keyed(KEY)
         yield made[0] if len(made) == 1 else Elsewhere(made[0], made[1])
         for one in made:
             one.close()

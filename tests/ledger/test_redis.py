@@ -18,7 +18,7 @@ from otel_sealed.ledger.redis import RedisStore, opened
 from otel_sealed.ledger.shared import SharedLedger
 from otel_sealed.model import Message, Speaker
 from otel_sealed.telemetry.settings import Settings
-from tests.ledger.shared import digest, redis_server, turn
+from tests.ledger.shared import KEY, digest, redis_server, turn
 
 DAY = 86_400.0
 
@@ -42,12 +42,21 @@ def made() -> Iterator[list[SharedLedger]]:
 def ledger_of(url: str, made: list[SharedLedger], **bounds: Any) -> SharedLedger:
     options = {"max_turns": 1_000, "max_bytes": 2**26, "max_age_s": DAY, **bounds}
     made.append(opened(url, **options))
+    made[-1].keyed(KEY)
     return made[-1]
 
 
-def test_the_processes_of_a_server_share_its_key(server: str, made: list[SharedLedger]) -> None:
-    one, two = ledger_of(server, made), ledger_of(server, made)
+def test_a_server_that_is_asked_to_keeps_the_key_of_its_processes(
+    server: str, made: list[SharedLedger]
+) -> None:
+    one, two = (ledger_of(server, made, keeps_key=True) for _ in range(2))
     assert (len(one.key), one.key) == (32, two.key)
+
+
+def test_a_server_that_is_not_asked_keeps_no_key(server: str, made: list[SharedLedger]) -> None:
+    ledger = ledger_of(server, made)
+    store: Any = ledger._store
+    assert (len(ledger.key), store._client.keys("*")) == (32, [])
 
 
 def test_what_one_process_recorded_another_finds(server: str, made: list[SharedLedger]) -> None:
@@ -84,7 +93,7 @@ def test_turns_are_bounded_and_the_oldest_go_first(server: str, made: list[Share
 
 def test_everything_that_is_kept_has_a_time_to_live(server: str, made: list[SharedLedger]) -> None:
     """But for the key, and the list of turns, which is pruned by age."""
-    ledger = ledger_of(server, made, max_age_s=600.0)
+    ledger = ledger_of(server, made, max_age_s=600.0, keeps_key=True)
     ledger.record(turn("a"))
     assert ledger.flush(10.0)
     store: Any = ledger._store
@@ -92,7 +101,7 @@ def test_everything_that_is_kept_has_a_time_to_live(server: str, made: list[Shar
     lasting = {name for name, life in lives.items() if life < 0}
     assert lasting == {b"otel_sealed:1:key", b"otel_sealed:1:all"}
     assert {life for name, life in lives.items() if name not in lasting} <= set(range(590, 601))
-    store.write([], 2**62)
+    store.write([], 2**62, 2**62)
     assert len(ledger) == 1  # in memory
     assert store.count() == 0
 
@@ -115,11 +124,10 @@ def test_a_request_is_located_in_few_round_trips(server: str, made: list[SharedL
 
         return asked
 
-    for name_ in ("lookup", "lookups", "get", "gets"):
+    for name_ in ("numbers", "records", "newest"):
         setattr(store, name_, counted(getattr(store, name_)))
     lineage = locate(there, messages, tuple(b"" for _ in messages))
     assert lineage.turns == tuple(recorded)
-    # a key and its turns are asked for once, with `lookup` and `get` of the store made of these
     assert trips[0] <= 4
 
 

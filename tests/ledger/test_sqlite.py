@@ -16,6 +16,7 @@ import pytest
 
 from otel_sealed.ledger.packed import unpack
 from otel_sealed.ledger.shared import BATCH, MAX_WAITING, Clock, Health, SharedLedger, writer
+from otel_sealed.ledger.shared.trust import bare
 from otel_sealed.ledger.sqlite import SqliteStore, look, opened
 from tests.ledger.shared import digest, turn
 
@@ -87,7 +88,7 @@ def test_what_stands_in_the_file_is_packed_turns(path: Path, made: list[SharedLe
     with sqlite3.connect(path) as connection:
         rows = connection.execute("SELECT number, packed FROM turns").fetchall()
     connection.close()
-    assert [unpack(data, number=number) for number, data in rows] == [recorded]
+    assert [unpack(bare(data), number=number) for number, data in rows] == [recorded]
 
 
 def test_a_file_outlives_its_processes(path: Path, made: list[SharedLedger]) -> None:

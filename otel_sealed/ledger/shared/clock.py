@@ -8,6 +8,13 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+MOST: Final = 2**63 - 1
+"""The greatest number: what SQLite has as an integer."""
+AHEAD_S: Final = 86_400.0
+"""How far another process's clock may be ahead: a day, more than a wrong time zone makes it.
+
+A number later than that is refused, so that one wrong clock moves no other by more.
+"""
 _TAG_BITS: Final = 16
 _STEP_BITS: Final = 14
 """Nanoseconds a step of the clock: 2**14."""
@@ -36,12 +43,18 @@ class Clock:
         with self._lock:
             self._last = max(self._last, number >> _TAG_BITS)
 
-    def before(self, seconds: float) -> int:
-        """The least number of that long ago."""
-        return self._step(self._now_ns() - int(seconds * 1e9)) << _TAG_BITS
+    def before(self, seconds: float, now_ns: int | None = None) -> int:
+        """The least number of that long ago, by this clock and by `now_ns`, whichever is less."""
+        now = self._now_ns() if now_ns is None else min(now_ns, self._now_ns())
+        return self._step(now - int(seconds * 1e9)) << _TAG_BITS
+
+    def latest(self) -> int:
+        """The greatest number that another process may have given by now."""
+        return min(self.before(-AHEAD_S) | (1 << _TAG_BITS) - 1, MOST)
 
     def forked(self) -> None:
-        """Be told apart from the parent."""
+        """Differ from the parent, one of whose threads may hold the lock."""
+        self._lock = threading.Lock()
         self._tag = secrets.randbits(_TAG_BITS)
 
     @staticmethod

@@ -18,30 +18,37 @@ class Row(NamedTuple):
 class Store(Protocol):
     """Where the turns of several processes are. Any call may raise one of `faults`.
 
-    Reads come from any thread, one at a time; writes from one thread.
+    Reads come from any thread, one at a time; writes from one thread. What is read is handed on as
+    it is there, of whatever type: `trust` checks it.
     """
 
     faults: tuple[type[Exception], ...]
+    far: bool
+    """Whether it is a round trip away, and is better asked for much at once."""
 
-    def open(self) -> bytes:
-        """Reach it, or make it; the key that its processes share. Again after a fault."""
+    def open(self) -> object:
+        """Reach it, or make it; the key that its processes share, None where it keeps none."""
 
-    def lookup(self, key: bytes) -> list[int]:
-        """Numbers of the turns that hold `key`, ascending, at most the newest 16."""
+    def numbers(self, keys: Sequence[bytes]) -> list[list[object]]:
+        """For each key the numbers of turns that may hold it, at most the newest 16."""
 
-    def get(self, number: int) -> bytes | None:
-        """A packed turn."""
+    def newest(self, conversation: bytes) -> list[object]:
+        """Numbers of turns that may be of a conversation, at most the newest 16."""
 
-    def last(self, conversation: bytes) -> int:
-        """The newest turn of a conversation, or -1."""
+    def records(self, numbers: Sequence[int]) -> list[object]:
+        """What is kept under each of these numbers, or None."""
 
-    def count(self) -> int:
+    def count(self) -> object:
         """Turns held."""
 
-    def write(self, rows: Sequence[Row], oldest: int) -> int:
-        """Keep turns, and prune: what is older than the number `oldest`, and what is too much.
+    def now_ns(self) -> object:
+        """The time where the store is, in nanoseconds since 1970: no process's own clock."""
 
-        Returns how many turns were pruned.
+    def write(self, rows: Sequence[Row], oldest: int, latest: int) -> int:
+        """Keep turns and prune; how many were pruned, a batch at most for each reason.
+
+        What is older than the number `oldest` goes. Of what is too much those later than `latest`
+        go first, which nobody believes, and then the oldest.
         """
 
     def forked(self) -> None:
@@ -49,13 +56,3 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of it."""
-
-
-class Far(Store, Protocol):
-    """A store that is a round trip away, and answers many questions in one."""
-
-    def lookups(self, keys: Sequence[bytes]) -> list[list[int]]:
-        """What `lookup` says of each of several keys."""
-
-    def gets(self, numbers: Sequence[int]) -> list[bytes | None]:
-        """What `get` says of each of several numbers."""

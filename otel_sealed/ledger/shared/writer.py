@@ -13,6 +13,7 @@ from typing import Final
 from otel_sealed.ledger.packed import packed
 from otel_sealed.ledger.shared.clock import Clock
 from otel_sealed.ledger.shared.store import Row, Store
+from otel_sealed.ledger.shared.trust import Trust, fits
 from otel_sealed.model import Turn
 from otel_sealed.vocab import SCOPE
 
@@ -21,6 +22,8 @@ MAX_WAITING: Final = 1_024
 BATCH: Final = 256
 _REST_S: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
 STOP_S: Final = 2.0
+REACH_S: Final = 0.1
+"""What the first question of a forked child waits for its thread: SQLite opens in milliseconds."""
 
 
 class Health:
@@ -35,6 +38,7 @@ class Health:
         self._untold: list[str] = []
         self._hook: Callable[[str], object] | None = None
         self.failures = 0
+        self.refused = 0
 
     def tell(self, hook: Callable[[str], object]) -> None:
         """Call `hook` with the class of every error, those that came before included."""
@@ -61,10 +65,7 @@ class Health:
         self._faults += 1
         self.failures += 1
         kind = type(error).__name__
-        if self._hook is not None:
-            self._hook(kind)
-        elif len(self._untold) < BATCH:
-            self._untold.append(kind)
+        self._counted(kind)
         if self.failures == 1:
             _LOG.warning(
                 "the shared ledger (%s) cannot be used: %s; the memory of this process stands in",
@@ -72,21 +73,56 @@ class Health:
                 kind,
             )
 
+    def refuse(self) -> None:
+        """Something in it is not what a holder of the key put there. It goes on being used."""
+        self.refused += 1
+        self._counted("Corrupt")
+        if self.refused == 1:
+            _LOG.warning(
+                "the shared ledger (%s) holds what no process with this hash key wrote, or what was"
+                " changed since: ignored, and counted",
+                self._name,
+            )
+
+    def no_key(self) -> None:
+        """It holds a key that is none."""
+        self._counted("UnusableKey")
+        _LOG.warning(
+            "the shared ledger (%s) holds no usable hash key: this process has one of its own, and"
+            " joins no values with others; set OTEL_SEALED_HASH_KEY, or remove that key",
+            self._name,
+        )
+
+    def _counted(self, kind: str) -> None:
+        if self._hook is not None:
+            self._hook(kind)
+        elif len(self._untold) < BATCH:
+            self._untold.append(kind)
+
 
 class Writer:
-    """The thread that writes behind, begun with the first row and idle without any."""
+    """The thread that writes behind, begun with the first row and idle without any.
 
-    def __init__(self, store: Store, health: Health, clock: Clock, max_age_s: float) -> None:
+    In a child of `fork` it is also who reaches the store first. Another thread of the parent may
+    have held a lock inside the store's library at the fork, which nobody can free in the child;
+    what waits for it is then this thread, and no call (`reached`).
+    """
+
+    def __init__(
+        self, store: Store, health: Health, clock: Clock, trust: Trust, max_age_s: float
+    ) -> None:
         """Nothing is started yet."""
         self._store = store
         self._health = health
         self._clock = clock
+        self._trust = trust
         self._max_age_s = max_age_s
         self._turns: deque[Turn] = deque(maxlen=MAX_WAITING)
         self._thread: threading.Thread | None = None
-        self._start = threading.Lock()
         self._pid = os.getpid()
+        self._wait_s = REACH_S
         self._events()
+        self._opened.set()
         self.pruned = 0
         self.given_up = 0
 
@@ -95,10 +131,15 @@ class Writer:
         self.given_up += len(self._turns) == MAX_WAITING
         self._turns.append(turn)
         self._idle.clear()
-        self._wake.set()
-        if self._thread is None:
-            with self._start:
-                self._begin()
+        self._go()
+
+    def reached(self) -> bool:
+        """Whether the store answered this process, in a child of `fork` the thread of its own."""
+        if self._opened.is_set():
+            return True
+        self._go()
+        wait_s, self._wait_s = self._wait_s, 0.0
+        return self._opened.wait(wait_s)
 
     def tell(self, hook: Callable[[str], object]) -> None:
         """Have every failure counted by `hook`, which gets the class of the error."""
@@ -120,7 +161,7 @@ class Writer:
         """The ledger is gone, or the process ends: stop, and let go of the store if it is ours."""
         if os.getpid() == self._pid:
             self.stop()
-            with contextlib.suppress(*self._store.faults):
+            with contextlib.suppress(Exception):
                 self._store.close()
 
     def forked(self) -> None:
@@ -131,12 +172,22 @@ class Writer:
         self._events()
 
     def _events(self) -> None:
-        self._wake, self._idle = threading.Event(), threading.Event()
+        self._wake, self._idle, self._opened = (threading.Event() for _ in range(3))
         self._idle.set()
         self._stopping = False
+        self._wait_s = REACH_S
+        self._start = threading.Lock()
 
-    def _begin(self) -> None:
-        if self._thread is None:
+    def _go(self) -> None:
+        """Wake the thread, and begin it where there is none or it ended."""
+        self._wake.set()
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            with self._start:
+                self._begin(thread)
+
+    def _begin(self, ended: threading.Thread | None) -> None:
+        if self._thread is ended:
             self._stopping = False
             thread = threading.Thread(target=self._run, name="otel_sealed.ledger", daemon=True)
             try:
@@ -146,7 +197,13 @@ class Writer:
             self._thread = thread
 
     def _run(self) -> None:
-        wake, idle = self._wake, self._idle
+        wake, idle, opened = self._wake, self._idle, self._opened
+        if not opened.is_set():
+            try:
+                self._store.open()
+            except Exception as error:  # noqa: BLE001 - whatever it was, the thread goes on
+                self._health.failed(error)
+            opened.set()
         while True:
             wake.wait()
             wake.clear()
@@ -166,18 +223,34 @@ class Writer:
         while self._turns and len(turns) < BATCH:
             turns.append(self._turns.popleft())
         try:
-            oldest = self._clock.before(self._max_age_s)
-            self.pruned += self._store.write([_row(turn) for turn in turns], oldest)
+            latest = self._clock.latest()
+            rows = [row for turn in turns if (row := self._row(turn, latest)) is not None]
+            self.pruned += self._store.write(rows, self._oldest(), latest)
         except self._store.faults as error:
             self._health.failed(error)
             room = max(MAX_WAITING - len(self._turns), 0)
             kept = turns[max(len(turns) - room, 0) :]
             self._turns.extendleft(reversed(kept))
             self.given_up += len(turns) - len(kept)
+        except Exception as error:  # noqa: BLE001 - no fault of the store's: never to be written
+            self._health.failed(error)
+            self.given_up += len(turns)
         else:
+            self.given_up += len(turns) - len(rows)
             self._health.worked()
 
+    def _oldest(self) -> int:
+        """What is older than this is too old, by the store's clock and by ours."""
+        there = self._trust.count(self._store.now_ns())
+        return self._clock.before(self._max_age_s, there) if there else 0
 
-def _row(turn: Turn) -> Row:
-    data, keys = packed(turn)
-    return Row(turn.number, data, tuple(keys), turn.conversation)
+    def _row(self, turn: Turn, latest: int) -> Row | None:
+        """A turn as it is kept; None for one that nobody would believe.
+
+        It is too large, or its number is ahead of the clock, which was put back.
+        """
+        data, keys = packed(turn)
+        data = self._trust.signed(turn.number, data)
+        if turn.number > latest or not fits(data):
+            return None
+        return Row(turn.number, data, tuple(keys), turn.conversation)
