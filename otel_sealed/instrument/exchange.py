@@ -58,6 +58,8 @@ class Call:
     _sent: Sent | None = None
     _claim: Claim | None = None
     _active: Span | None = None
+    outer: Span | None = None
+    """A span of this call that another tracer opened, where the active one does not record."""
     _context: Context | None = None
     _status: int | None = None
     _content_type = ""
@@ -85,6 +87,8 @@ class Call:
         if self._claim is None:
             self._context = otel_context.get_current()
             self._active = trace.get_current_span(self._context)
+            if self.outer is not None and not self._active.is_recording():
+                self._active = self.outer
             self._claim = claim(self, self._active) if self.claims else None
 
     def attempted(self, sent: Sent) -> None:

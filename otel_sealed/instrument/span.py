@@ -11,12 +11,22 @@ do not own is touched, and nothing after its end.
 
 A span is claimed by one call at a time, and by one call in all: what a second call under the same
 span would write would replace what the first one wrote, so it opens its own.
+
+Whose suppression. OpenTelemetry's suppression keys say that there shall be no spans, not who says
+so. A suppression that was on when the application called the SDK is the application's: the call is
+not observed. One that came on between there and the SDK's request is that of a tracer around the
+SDK (logfire), which has a span of this very call and asks the others not to open a second one: the
+call is observed, and written on that span. So a method of the SDK that such tracers call through is
+an *entry*: it notes the suppression before them, and their span before the SDK opens one of its
+own, which the suppression makes a non-recording one. Where no entry was noted, the span alone says
+it: a recording span of a call of a model under suppression is that of a tracer.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from opentelemetry import context as otel_context
@@ -53,17 +63,49 @@ class Claimant(Protocol):
         """The claimed span is about to end."""
 
 
-def stands_aside() -> bool:
-    """Whether a call is not to be looked at: the application asked for it, and no tracer did.
+class Entry:
+    """One call of an SDK by the application, before any tracer between it and the request.
 
-    A tracer that has its span of this very call open (logfire) asks the same of all others, lest
-    there be a second span. On its span we write.
+    `spoken`: whether a suppression was on by then. `span`: the active one just before the SDK opens
+    one of its own; None where the release has no place to look at it.
     """
-    context = otel_context.get_current()
-    if not any(map(context.get, _SUPPRESSED)):  # both spellings of the key
-        return False
-    active = trace.get_current_span(context)
-    return not (active.is_recording() and stands_for_one_call(active))
+
+    __slots__ = ("client", "span", "spoken")
+
+    def __init__(self, client: Any) -> None:
+        """Notes the suppression of the current context."""
+        self.client = client
+        self.spoken = suppressed()
+        self.span: Span | None = None
+
+
+ENTRY: ContextVar[Entry | None] = ContextVar("otel_sealed_entry", default=None)
+
+
+def suppressed() -> bool:
+    """Whether spans are suppressed in the current context; there are two spellings of the key."""
+    return any(map(otel_context.get_current().get, _SUPPRESSED))
+
+
+def stands_aside() -> bool:
+    """Whether a call is not to be looked at: the application asked for it, and no tracer did."""
+    return not _under_suppression(None)[0] if suppressed() else False
+
+
+def entered(client: Any) -> tuple[bool, Span | None]:
+    """(whether a call by this client is observed, the span a suppressing tracer has for it)."""
+    if not suppressed():
+        return True, None
+    entry = ENTRY.get()
+    return _under_suppression(entry if entry is not None and entry.client is client else None)
+
+
+def _under_suppression(entry: Entry | None) -> tuple[bool, Span | None]:
+    active = entry.span if entry is not None else None
+    active = active or trace.get_current_span()
+    if active.is_recording() and stands_for_one_call(active):
+        return True, active
+    return entry is not None and not entry.spoken, None
 
 
 class Claim:

@@ -7,9 +7,12 @@ Seams, all in `<package>._base_client`, the same in every release of 18 months
 * `BaseClient._build_request`: the HTTP request of each attempt, a reference only;
 * `{Sync,Async}APIClient._process_response`: the HTTP response of the attempt that succeeded, before
   anything is parsed; an unread body gets a tee, whoever will read it;
-* `BaseClient._make_status_error_from_response`: the response of a refusal.
+* `BaseClient._make_status_error_from_response`: the response of a refusal;
+* `{Sync,Async}APIClient.post`: what the methods of an application call, before any tracer that
+  wraps `request`; and `_copy_and_prepare`, where there is one: after such a tracer, before the SDK
+  opens a span of its own. They say whose suppression it is (`span.py`).
 
-A context variable joins the last three to the first. What was sent is read from the HTTP request
+A context variable joins the others to the first. What was sent is read from the HTTP request
 and what came from the HTTP response, never from options or models: those are not the wire.
 
 Another instrumentation may have kept the `request` it found before us, on a subclass of the client
@@ -21,24 +24,24 @@ ends where its response is processed. Only a failure without a response is then 
 from __future__ import annotations
 
 import re
-from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final
 
+from opentelemetry import trace
+
+from otel_sealed.instrument.current import ASIDE, CURRENT, UNSEEN, leave
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.http import HttpSent, responded, whole
 from otel_sealed.instrument.parts import Parts, sent_of
 from otel_sealed.instrument.runtime import Kind, Runtime
 from otel_sealed.instrument.seam import Seam
-from otel_sealed.instrument.span import stands_aside
+from otel_sealed.instrument.span import ENTRY, Entry, entered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _MOST_PATHS: Final = 256
-_UNSEEN: Final = object()
-# a call, None for one that is not looked at, `_UNSEEN` where no `request` of ours is under way
-_CURRENT: ContextVar[object] = ContextVar("otel_sealed_call", default=_UNSEEN)
+_PREPARES: Final = "_copy_and_prepare"
 
 Turns = tuple[tuple[str, re.Pattern[str], Kind], ...]
 """What is observed, by method and path."""
@@ -79,6 +82,12 @@ class Stainless:
             Seam("BaseClient", "_make_status_error_from_response", _make_status_error),
             Seam("SyncAPIClient", "_process_response", _process_response),
             Seam("AsyncAPIClient", "_process_response", _process_response),
+            Seam("SyncAPIClient", "post", _post),
+            Seam("AsyncAPIClient", "post", _async_post),
+            *(
+                Seam(owner, _PREPARES, _prepare, f"{owner}.{_PREPARES}")
+                for owner in ("SyncAPIClient", "AsyncAPIClient")
+            ),
         )
 
     def vanished(self) -> tuple[str, ...]:
@@ -86,12 +95,12 @@ class Stainless:
         return self._vanished()
 
     def _request(
-        self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
+        self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
         call = token = None
         try:
-            call = self._begin(args, kwargs)
-            token = _CURRENT.set(call)
+            call, current = self._begin(client, args, kwargs)
+            token = CURRENT.set(current)
         except Exception:
             with shield(self._where):
                 raise
@@ -104,7 +113,7 @@ class Stainless:
             raise
         finally:
             try:
-                _reset(token)
+                leave(token)
             except Exception:
                 with shield("stainless.reset"):
                     raise
@@ -117,12 +126,12 @@ class Stainless:
         return result
 
     async def _async_request(
-        self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
+        self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
         call = token = None
         try:
-            call = self._begin(args, kwargs)
-            token = _CURRENT.set(call)
+            call, current = self._begin(client, args, kwargs)
+            token = CURRENT.set(current)
         except Exception:
             with shield(self._where):
                 raise
@@ -135,7 +144,7 @@ class Stainless:
             raise
         finally:
             try:
-                _reset(token)
+                leave(token)
             except Exception:
                 with shield("stainless.reset"):
                     raise
@@ -147,13 +156,24 @@ class Stainless:
                     raise
         return result
 
-    def _begin(self, args: Any, kwargs: Mapping[str, Any]) -> Call | None:
-        """A call to observe, or None for what is no turn of a model or is not to be looked at."""
+    def _begin(
+        self, client: Any, args: Any, kwargs: Mapping[str, Any]
+    ) -> tuple[Call | None, object]:
+        """A call to observe, if it is one, and what is current while it is made."""
         options = kwargs["options"] if "options" in kwargs else args[1]
+        return self._begun(client, options)
+
+    def _begun(self, client: Any, options: Any) -> tuple[Call | None, object]:
         kind = self._kind(options)
-        if kind is None or stands_aside():
-            return None
-        return self._call(kind, options)
+        if kind is None:
+            return None, None
+        observed, outer = entered(client)
+        if not observed:
+            return None, ASIDE
+        call = self._call(kind, options)
+        if outer is not None:
+            call.outer = outer
+        return call, call
 
     def _call(self, kind: Kind, options: Any) -> Call:
         made = Call if kind.parts is None else Parts
@@ -161,13 +181,13 @@ class Stainless:
         return made(self._runtime, kind, model if isinstance(model, str) else "")
 
     def _build_request(
-        self, wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
+        self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
         request = wrapped(*args, **kwargs)
         try:
-            call = _CURRENT.get()
-            if call is _UNSEEN or (isinstance(call, Call) and call.late):
-                call = self._late(call, args, kwargs)
+            call = CURRENT.get()
+            if call is UNSEEN or (isinstance(call, Call) and call.late):
+                call = self._late(call, client, args, kwargs)
             if isinstance(call, Call):
                 sent = HttpSent(request)
                 call.sending(sent if type(call) is Call else sent_of(sent, request, call))
@@ -176,21 +196,22 @@ class Stainless:
                 raise
         return request
 
-    def _late(self, before: object, args: Any, kwargs: Mapping[str, Any]) -> Call | None:
+    def _late(
+        self, before: object, client: Any, args: Any, kwargs: Mapping[str, Any]
+    ) -> Call | None:
         """The call of an attempt whose `request` did not come by us; a retry goes on with it."""
         if isinstance(before, Call):
             if kwargs.get("retries_taken"):
                 return before
             before.settle()  # it had no response, and nobody said so
         options = kwargs["options"] if "options" in kwargs else args[0]
-        kind = self._kind(options)
-        if kind is None or stands_aside():
+        call, _ = self._begun(client, options)
+        if call is None:
             if isinstance(before, Call):
-                _CURRENT.set(_UNSEEN)
+                CURRENT.set(UNSEEN)
             return None
-        call = self._call(kind, options)
         call.late = True
-        _CURRENT.set(call)
+        CURRENT.set(call)
         return call
 
     def _kind(self, options: Any) -> Kind | None:
@@ -218,26 +239,51 @@ def _field(options: Any, name: str) -> Any:
     return data.get(name) if isinstance(data, dict) else None
 
 
-def _reset(token: Token[object] | None) -> None:
+def _post(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    token = None
+    with shield("stainless.post"):
+        token = ENTRY.set(Entry(client))
     try:
-        if token is not None:
-            _CURRENT.reset(token)
-    except ValueError:
-        pass  # a coroutine may be closed in another context than it ran in
+        return wrapped(*args, **kwargs)
+    finally:
+        with shield("stainless.post"):
+            leave(token, ENTRY)
+
+
+async def _async_post(
+    wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
+) -> Any:
+    token = None
+    with shield("stainless.post"):
+        token = ENTRY.set(Entry(client))
+    try:
+        return await wrapped(*args, **kwargs)
+    finally:
+        with shield("stainless.post"):
+            leave(token, ENTRY)
+
+
+def _prepare(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    """Sync and async alike: the span is looked at before the real one starts."""
+    with shield("stainless.prepare"):
+        entry = ENTRY.get()
+        if entry is not None and entry.client is client:
+            entry.span = trace.get_current_span()
+    return wrapped(*args, **kwargs)
 
 
 def _make_status_error(
     wrapped: Callable[..., Any], _client: Any, args: Any, kwargs: Mapping[str, Any]
 ) -> Any:
     with shield("stainless.refused"):
-        call = _CURRENT.get()
+        call = CURRENT.get()
         if isinstance(call, Call):
             whole(call, kwargs["response"] if "response" in kwargs else args[0])
     error = wrapped(*args, **kwargs)
     with shield("stainless.refused"):
-        call = _CURRENT.get()
+        call = CURRENT.get()
         if isinstance(call, Call) and call.late:
-            _CURRENT.set(_UNSEEN)
+            CURRENT.set(UNSEEN)
             call.failed(error)
     return error
 
@@ -247,7 +293,7 @@ def _process_response(
 ) -> Any:
     """Sync and async alike: what is ours is done before the real one starts."""
     try:
-        call = _CURRENT.get()
+        call = CURRENT.get()
         if isinstance(call, Call):
             _responded(call, kwargs["response"])
     except Exception:
@@ -261,5 +307,5 @@ def _responded(call: Call, response: Any) -> None:
         responded(call, response)
     finally:
         if call.late:
-            _CURRENT.set(_UNSEEN)
+            CURRENT.set(UNSEEN)
             call.returned()

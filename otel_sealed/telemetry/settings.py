@@ -270,7 +270,9 @@ is invalid keeps its default, and one log line says so.
 
 OpenTelemetry's own switches are honoured, too, before anything is patched:
 `OTEL_SDK_DISABLED=true`, and `OTEL_PYTHON_DISABLED_INSTRUMENTATIONS` where it lists `otel_sealed`
-or is `*`. A call made under OpenTelemetry's suppression keys goes through unobserved.
+or is `*`. A call that the application makes under OpenTelemetry's suppression keys goes through
+unobserved. Where another tracer sets them around the request of the SDK, to keep others from
+opening a second span (logfire), the call is observed, and written on that tracer's span.
 
 ## A shared ledger
 

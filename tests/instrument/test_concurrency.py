@@ -22,6 +22,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from otel_sealed.instrument import forked, guard, instrument, patch
 from otel_sealed.instrument.finalizing import catch_up
 from otel_sealed.instrument.helpers import BETA_MESSAGES, MESSAGES
+from otel_sealed.instrument.routes import ANTHROPIC
+from otel_sealed.instrument.stainless import Stainless
 from otel_sealed.testing.strict import StrictProvider
 
 if TYPE_CHECKING:
@@ -34,6 +36,12 @@ ASK: dict[str, Any] = {
     "tools": [{"name": "look", "input_schema": {"type": "object", "properties": {}}}],
 }
 HELLO: list[Any] = [{"role": "user", "content": "hi"}]
+_CLIENT: Any = sys.modules["anthropic._base_client"]
+EXPECTED = [
+    seam
+    for seam in Stainless("anthropic", ANTHROPIC, None).seams()  # type: ignore[arg-type]
+    if seam.expected(_CLIENT)
+]
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 
 
@@ -255,7 +263,8 @@ def _child(url: str, pipe: Any) -> None:
         converse(client, faithful=False)
     catch_up()
     handle = instrument("anthropic")
-    pipe.send((len(handle.attached), [span.name for span in fresh.ended]))
+    wrapped = [name for name in handle.attached if name.startswith("anthropic.")]
+    pipe.send((len(wrapped), [span.name for span in fresh.ended]))
 
 
 @forks
@@ -270,7 +279,7 @@ def test_multiprocessing_by_fork(provider: StrictProvider, spans: Spans) -> None
     assert here.poll(30), "the child hung"
     attached, names = here.recv()
     child.join(10)
-    seams = 6 + sum(len(helper.seams()) for helper in helpers)  # six are the client's
+    seams = len(EXPECTED) + sum(len(helper.seams()) for helper in helpers)
     assert (child.exitcode, attached) == (0, seams)
     assert names == ["chat claude-opus-4-6"] * 2
     assert spans.ended == ()

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from tests.instrument.conftest import Recorder, Spans, Wire
 
 OWNERS: tuple[tuple[type, tuple[str, ...]], ...] = (
-    (anthropic._base_client.SyncAPIClient, ("request", "_process_response")),
-    (anthropic._base_client.AsyncAPIClient, ("request", "_process_response")),
+    (anthropic._base_client.SyncAPIClient, ("request", "_process_response", "post")),
+    (anthropic._base_client.AsyncAPIClient, ("request", "_process_response", "post")),
     (
         anthropic._base_client.BaseClient,
         ("_build_request", "_make_status_error_from_response"),
     ),
-    (openai._base_client.SyncAPIClient, ("request", "_process_response")),
-    (openai._base_client.AsyncAPIClient, ("request", "_process_response")),
+    (openai._base_client.SyncAPIClient, ("request", "_process_response", "post")),
+    (openai._base_client.AsyncAPIClient, ("request", "_process_response", "post")),
     (openai._base_client.BaseClient, ("_build_request", "_make_status_error_from_response")),
     (
         genai._api_client.BaseApiClient,
@@ -80,10 +80,13 @@ if basesdk is not None:
     )
 if legacy is not None:
     OWNERS += (
-        (legacy.SyncAPIClient, ("request", "_process_response")),
-        (legacy.AsyncAPIClient, ("request", "_process_response")),
+        (legacy.SyncAPIClient, ("request", "_process_response", "post")),
+        (legacy.AsyncAPIClient, ("request", "_process_response", "post")),
         (legacy.BaseClient, ("_build_request", "_make_status_error_from_response")),
     )
+for _owner in (anthropic._base_client.SyncAPIClient, anthropic._base_client.AsyncAPIClient):
+    if hasattr(_owner, "_copy_and_prepare"):  # since the SDK opens a span of its own
+        OWNERS += ((_owner, ("_copy_and_prepare",)),)
 ASK: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": []}
 MESSAGE = b'{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[]}'
 
