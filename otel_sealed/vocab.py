@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[a-z0-9_.]{1,40}\Z")
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,159}\Z")
+_MODEL_CUT = re.compile("[-:/@]")
 _MODEL_PART = re.compile(r"[A-Za-z0-9._+]{0,32}\Z")
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")
 _LONGEST_NAME = 160
@@ -99,18 +100,27 @@ def names_model(pattern: re.Pattern[str], model: str) -> bool:
     return bool(pattern.search(model) or pattern.search(bare_model(model)))
 
 
+_OWNER = re.compile(r"\A(?:[a-z]{2,6}\.)?(?:anthropic|openai|google)\.")
+# Dates, versions and what follows an `@`, at the end of a name. It is read from the end, and what
+# was read is not read again: one that begins at every `-` has 2^n ways through `@a-v1@a-v1…`.
+_ADDED = re.compile(
+    r"\A(?>(?:\d{8}|\d\d-\d\d-\d{4}|tsetal|(?:\d++:)*+\d++v)-@?+|[\w-]++@)++", re.ASCII
+)
+
+
 @lru_cache(maxsize=1024)
 def bare_model(model: str) -> str:
     """A model without the date of its snapshot, its region prefix and its version suffix."""
-    name = model.rsplit("/", 1)[-1]
-    name = re.sub(r"^([a-z]{2,6}\.)?(anthropic|openai|google)\.", "", name)
-    return re.sub(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|-latest|-v\d+(:\d+)*|@[\w-]+)+$", "", name)
+    if len(model) > _LONGEST_NAME:
+        return model
+    name = _OWNER.sub("", model.rsplit("/", 1)[-1])
+    return _ADDED.sub("", name[::-1])[::-1]
 
 
 @lru_cache(maxsize=1024)
 def _is_model(text: str) -> bool:
     return _MODEL.match(text) is not None and all(
-        _MODEL_PART.match(part) for part in re.split("[-:/@]", text)
+        _MODEL_PART.match(part) for part in _MODEL_CUT.split(text)
     )
 
 

@@ -32,13 +32,13 @@ from otel_sealed.wire import Api
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_TURN: Final = re.compile(r"([^/:?]+):(?:g|streamG)enerateContent(?:\?|$)")
+_TURN: Final = re.compile(r"(?:^|/)([^/:?]+):(?:g|streamG)enerateContent(?:\?|$)")
 _KIND: Final = Kind(Api.GENERATE_CONTENT, "generate_content", provider="google")
 # Inline batches: their requests go out in one, their replies come with the batch that is fetched.
 _BATCHES: Final = (
     (
         "post",
-        re.compile(r"([^/:?]+):batchGenerateContent(?:\?|$)"),
+        re.compile(r"(?:^|/)([^/:?]+):batchGenerateContent(?:\?|$)"),
         replace(_KIND, name="batch_request", transport="batch", parts=contents_asked),
     ),
     (
@@ -47,6 +47,8 @@ _BATCHES: Final = (
         replace(_KIND, name="batch_result", transport="batch", parts=contents_answered),
     ),
 )
+_LONGEST_PATH: Final = 4096
+"""No longer path names a model: 256 of them are remembered, and page tokens have any length."""
 _NAMES: Final = ("http_method", "path", "request_dict")
 _OK: Final = 200
 _SIGNATURE: Final = "gemini.part.thought_signature"
@@ -231,7 +233,10 @@ def _turn(args: Any, kwargs: Mapping[str, Any]) -> tuple[Kind, str, dict[str, An
     """(kind, model, wire JSON) of a call that is a turn of a model, or a batch of some."""
     given = {**dict(zip(_NAMES, args, strict=False)), **kwargs} if args else kwargs
     request = given["request_dict"]
-    found = _asked(str(given["http_method"]).lower(), str(given["path"]))
+    path = str(given["path"])
+    if len(path) > _LONGEST_PATH:
+        return None
+    found = _asked(str(given["http_method"]).lower(), path)
     if found is None or not isinstance(request, dict):
         return None
     kind, model = found

@@ -12,14 +12,17 @@ from otel_sealed.instrument.body import plain
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.tee import put
 
+# The model of Bedrock may be an ARN with slashes in it: all from the first mark to the last.
 _URL_MODEL: Final = re.compile(
-    r"/(?:model/(?P<bedrock>.+)/invoke(?:-with-response-stream)?"
-    r"|publishers/anthropic/models/(?P<vertex>[^/:]+):(?:stream)?[rR]awPredict)$"
+    r"\A(?>.*?/model/)(?P<bedrock>.+)/invoke(?:-with-response-stream)?$"
+    r"|/publishers/anthropic/models/(?P<vertex>[^/:]+):(?:stream)?[rR]awPredict$"
 )
+_LONGEST_PATH: Final = 4096
+"""A path that names a model is no longer: ARNs have 2,048 characters at most."""
 _PROJECT: Final = re.compile(r"/(projects/[^/]+)/")
 _KEY_HEADERS: Final = ("x-api-key", "api-key", "x-goog-api-key")
 # Short-lived tokens say nothing about the account: JWTs, Google's and Anthropic's OAuth tokens.
-_ROTATING: Final = re.compile(r"ey[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.|ya29\.|sk-ant-oat")
+_ROTATING: Final = re.compile(r"\A(?:ey[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.|ya29\.|sk-ant-oat)")
 
 
 class HttpSent:
@@ -71,7 +74,8 @@ class HttpSent:
 
     def _with_model(self) -> re.Match[str] | None:
         """The path, where it names a model; the group is named after the cloud."""
-        return _URL_MODEL.search(self._request.url.path)
+        path = self._request.url.path
+        return _URL_MODEL.search(path) if len(path) <= _LONGEST_PATH else None
 
     def credential(self) -> str | None:
         """An API key, or the project of a Vertex URL; None for tokens that rotate."""

@@ -34,7 +34,7 @@ MAX_CARRIED: Final = 16
 """Rows of what another carries in its place, the server or a compaction, that are listed again."""
 _EMPTY: Final[tuple[Value, ...]] = ("", [])
 _TEXTUAL: Final = frozenset({Cause.READABLE_TEXT, Cause.IN_TEXT, Cause.PLACEHOLDER})
-_BETA = re.compile(r"[a-z0-9]+(?:-[a-z]+[a-z0-9]*){0,6}-\d{4}-\d{2}-\d{2}\Z")
+_BETA = re.compile(r"\A[a-z0-9]+(?:-[a-z][a-z0-9]*){0,6}-\d{4}-\d{2}-\d{2}\Z")
 
 
 def rekey_with(key: bytes) -> Rekey:

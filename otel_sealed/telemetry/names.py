@@ -143,10 +143,14 @@ _TIERS: Final = _words(
     non oss spark r a plus air image audio coder scout maverick vl deep research"""
 )
 _VERSION: Final = re.compile(r"(?:[vkrm]?\d{1,2}(?:\.\d{1,2}){0,2}o?|\d{1,3}b)\Z")
+# Dates and variants at the end of a name. It is read from the end, each part once: a pattern that
+# looks for their beginning reads the rest of the name from every `-`.
 _DATED: Final = re.compile(
-    r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|\d{2}-\d{2}|\d{3,4}|latest|preview|exp|default)"
-    r"(?:-\d{2}-\d{2,4})?|-v\d(?::\d)?|:(?:free|beta|online|nitro|\d))+\Z"
+    r"\A(?>(?:\d{2,4}-\d{2}-)?"
+    r"(?:\d{8}|\d{2}-\d{2}-\d{4}|\d{2}-\d{2}|\d{3,4}|tsetal|weiverp|pxe|tluafed)[-@]"
+    r"|(?:\d:)?\dv-|(?:eerf|ateb|enilno|ortin|\d):)++"
 )
+_OWNER: Final = re.compile(r"\A(?:(?:us|eu|apac|global|au|jp|us-gov)\.)?[a-z0-9]+\.(?=[a-z])")
 _BASE_LENGTH: Final = 64
 
 
@@ -161,8 +165,8 @@ def base_model(name: str) -> str:
     if text.startswith("ft:"):
         text = text.split(":")[1]
     text = text.rpartition("/")[2]
-    text = re.sub(r"\A(?:(?:us|eu|apac|global|au|jp|us-gov)\.)?[a-z0-9]+\.(?=[a-z])", "", text)
-    text = _DATED.sub("", text)
+    text = _OWNER.sub("", text)
+    text = _DATED.sub("", text[::-1])[::-1]
     base = _known_words(text.split("-"))
     return base if base and len(base) <= _BASE_LENGTH else vocab.FOLDED
 

@@ -28,13 +28,13 @@ LONGEST: Final = 16 * 1024 * 1024
 """Longer texts are not looked at and not let through."""
 _UNREAD: Final = "[not let through]"
 _PROMPTS: Final = re.compile(
-    r"gen_ai\.(?:input\.messages|output\.messages|system_instructions|tool\.definitions"
+    r"\A(?:gen_ai\.(?:input\.messages|output\.messages|system_instructions|tool\.definitions"
     r"|tool\.call\.(?:arguments|result)|(?:prompt|completion)(?:\.|$))"
     r"|llm\.(?:(?:input|output)_messages\.\d+\..*(?:content|text|arguments)$|prompts?(?:\.|$)"
     r"|completions?(?:\.|$)|prompt_template\.)"
     r"|(?:input|output)\.value$|(?:request|response)_data$|all_messages_events$|events$"
     r"|ai\.(?:prompt|response)(?:\.|$)|langfuse\.(?:observation|trace)\.(?:input|output)$"
-    r"|traceloop\.entity\.(?:input|output)$|(?:prompt|completion|input|output)$"
+    r"|traceloop\.entity\.(?:input|output)$|(?:prompt|completion|input|output)$)"
 )
 _PROMPT_EVENTS: Final = re.compile(r"gen_ai\.|llm\.")
 Value = Any

@@ -58,7 +58,9 @@ _HINTS: Final = (
     "paque",
     "__thought__",
 )  # without one no key is in a text
-_SPELT: Final = r"(?:[A-Za-z0-9+/_=-]|\\+/|\\+u00[0-9a-fA-F]{2})"
+# A run of backslashes is read once, from its beginning, however it goes on.
+_ESCAPED: Final = r"(?<!\\)\\++(?:/|u00[0-9a-fA-F]{2})"
+_SPELT: Final = rf"(?:[A-Za-z0-9+/_=-]|{_ESCAPED})"
 _NAMED: Final = re.compile(
     rf"(?P<head>(?<![A-Za-z])(?P<name>{_NAME})\\*[\"']?\s*[:=]\s*\\*[\"'])(?P<value>{_SPELT}{{4,}})"
 )
@@ -70,13 +72,17 @@ _BYTES: Final = re.compile(
     r"""\bb(?:'(?P<one>(?:[^'\\]|\\.){8,100000}?)'|"(?P<two>(?:[^"\\]|\\.){8,100000}?)")""",
     re.DOTALL,
 )
-# inside another literal or JSON: its end has as many backslashes as its beginning
-_ESCAPED_BYTES: Final = re.compile(r"\bb(\\*)(['\"])(?P<one>.{8,100000}?)(?<!\\)\1\2", re.DOTALL)
+# Inside another literal or JSON: its end has as many backslashes as its beginning, 15 where
+# literals are nested four deep. Beginnings of any number would each be read to the end.
+_ESCAPED_BYTES: Final = re.compile(
+    r"\bb(\\{0,15})(['\"])(?P<one>.{8,100000}?)(?<!\\)\1\2", re.DOTALL
+)
 _RUN: Final = re.compile(rf"[A-Za-z0-9+/_-]{{{SHORTEST},}}={{0,2}}")
 _ESCAPED_RUN: Final = re.compile(rf"{_SPELT}{{{SHORTEST},}}")
 _QUOTED: Final = re.compile(r"\\([\\'\"])")
 _DEEPEST: Final = 4
-_ESCAPE: Final = re.compile(r"\\+(?:/|u00([0-9a-fA-F]{2}))")
+_ESCAPE: Final = re.compile(r"(?<!\\)\\++(?:/|u00([0-9a-fA-F]{2}))")
+_SIGNATURE_BEFORE: Final = re.compile(r"(?:thought|reasoning)_?[sS]ignature\W*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +188,7 @@ def _literal(found: re.Match[str], wire: Wire) -> str:
         return found[0]
     value = base64.b64encode(content).decode()
     before = found.string[max(0, found.start() - 24) : found.start()]
-    if wire.seen(value) or re.search(r"(?:thought|reasoning)_?[sS]ignature\W*\Z", before):
+    if wire.seen(value) or _SIGNATURE_BEFORE.search(before):
         return f"{marker(wire, value)}"
     return found[0]
 

@@ -16,7 +16,8 @@ _NAME = re.compile(
     r"signature|encrypt|cipher|sealed|opaque|redacted|fingerprint|continuation", re.IGNORECASE
 )
 _LOOKS = re.compile(r"[A-Za-z0-9+/_-]{64,}={0,2}")
-_MIXED = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_MIXED = re.compile(r"\A(?=.*[a-z])(?=.*[A-Z])(?=.*\d)")
 _MIN_NAMED = 16
 _MAX_DEPTH = 12
 _MAX_FOUND = 16
@@ -89,4 +90,4 @@ def _keys(carrier: Carrier) -> frozenset[str]:
 
 
 def _snake(key: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
+    return _HUMP.sub("_", key).lower()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 _DONE = "[DONE]"
 _PLAIN: Final = re.compile(
-    r"(?:(?:event:[^\n]*\n)?data: \{[^\n]*\}\n\n|:[^\n]*\n\n)*+(?:data: \[DONE\]\n\n)?"
+    r"\A(?:(?:event:[^\n]*\n)?data: \{[^\n]*\}\n\n|:[^\n]*\n\n)*+(?:data: \[DONE\]\n\n)?"
 )
 _DATA: Final = re.compile(r"^data: (\{[^\n]*\})$", re.MULTILINE)
 MAX_BODY = 64 * 1024 * 1024

@@ -14,6 +14,7 @@ from otel_sealed.testing.hosts.base import REQUESTS, Expected, Host, Json, Scene
 MODEL: Final = "claude-opus-5"
 _SIGNATURE: Final = "anthropic.thinking.signature"
 _TEXT: Final = "anthropic.thinking.text"
+_UNUSUAL: Final = re.compile(r"[^\w\s.,;:!?-]")
 
 Replay = Callable[[Any], list[Json]]
 
@@ -94,7 +95,7 @@ def thinks_aloud(message: Any) -> list[Json]:
 def sanitises_text(message: Any) -> list[Json]:
     """Strips unusual characters from every text; the signed one is a text, too."""
     return [
-        {**block, "thinking": re.sub(r"[^\w\s.,;:!?-]", "", block["thinking"])}
+        {**block, "thinking": _UNUSUAL.sub("", block["thinking"])}
         if block["type"] == "thinking"
         else block
         for block in faithful(message)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SIGNATURE = "gemini.part.thought_signature"
 _PATH = re.compile(
-    r"/v[0-9]\w*/(?P<where>.*/)?(?:models|endpoints)/(?P<model>[^/:]+):(?P<method>\w+)"
+    r"\A/v[0-9]\w*/(?P<where>.*/)?(?:models|endpoints)/(?P<model>[^/:]+):(?P<method>\w+)"
 )
 _STATUSES = {
     400: "INVALID_ARGUMENT",

@@ -30,7 +30,7 @@ from otel_sealed.triage.sources.signal import (
 
 _SPANS: Final = ("resourceSpans", "batches")
 _WRAPPERS: Final = ("trace", "result")
-_HEX: Final = re.compile(r"[0-9a-fA-F]+\Z")
+_HEX: Final = re.compile(r"\A[0-9a-fA-F]+\Z")
 _DIGITS: Final = 20
 _HEX_SIZES: Final = (32, 16)
 _KEYS: Final = frozenset({*_SPANS, "resourceLogs", "resourceMetrics"})
