@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
 from otel_sealed import vocab
-from otel_sealed.cli import OK, complain
+from otel_sealed.cli import OK, complain, note
 from otel_sealed.cli.records import files_in, losses, records
+from otel_sealed.cli.show import write
 from otel_sealed.errors import SealedError
 from otel_sealed.model import Fate
 from otel_sealed.telemetry import names
@@ -40,7 +40,7 @@ def run(paths: Sequence[str], output: str, *, today: Callable[[], date] = utc_to
     if new:
         _write(output, before, new)
     where = "standard output" if output == "-" else output
-    sys.stderr.write(f"otel-sealed: {len(new)} new in {where}, {len(entries)} there before\n")
+    note(f"{len(new)} new in {where}, {len(entries)} there before")
     return OK
 
 
@@ -81,7 +81,7 @@ def _text(path: Path) -> str:
 def _write(output: str, before: str, new: Iterable[Loss]) -> None:
     text = "".join([*([] if before else [_HEADER]), *map(_entry, new)])
     if output == "-":
-        sys.stdout.write(text)
+        write(text)
         return
     try:
         with Path(output).open("a", encoding="utf-8") as file:

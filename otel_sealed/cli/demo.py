@@ -12,7 +12,7 @@ from rich.text import Text
 
 from otel_sealed.cli import OK, VIOLATED, complain
 from otel_sealed.cli.key import keyed
-from otel_sealed.cli.show import Ticker, console, json_line, plural, size, table, ticker, verdict
+from otel_sealed.cli.show import Screen, Ticker, json_line, plural, size, table, ticker, verdict
 from otel_sealed.errors import SealedError
 from otel_sealed.model import Fate, Finding, ProviderVerdict, Verdict
 from otel_sealed.telemetry.settings import load
@@ -142,17 +142,17 @@ class _Group:
 
 
 def _print(done: list[Played], files: list[str]) -> None:
-    out = console()
-    out.print(table(_COLUMNS, (cells for played in done for cells in _cells(played)), "turn"))
-    out.print()
-    out.print("What the hosts do:")
+    out = Screen()
+    out.draw(table(_COLUMNS, (cells for played in done for cells in _cells(played)), "turn"))
+    out.line()
+    out.line("What the hosts do:")
     width = max(len(played.host.name) for played in done)
     for played in done:
-        out.print(f"  {played.host.name:{width}}  {played.host.says}", soft_wrap=True)
-    out.print()
+        out.line(f"  {played.host.name:{width}}  {played.host.says}")
+    out.line()
     for line in _summary(done):
-        out.print(line, soft_wrap=True)
-    out.print(f"Spans, metrics and log events, without content: {', '.join(files)}", soft_wrap=True)
+        out.line(line)
+    out.line(f"Spans, metrics and log events, without content: {', '.join(files)}")
 
 
 def _cells(played: Played) -> Iterator[tuple[str | Text, ...]]:

@@ -17,7 +17,7 @@ from typing import Final, Literal
 from otel_sealed import rulebook
 from otel_sealed.cli import OK, VIOLATED
 from otel_sealed.cli.exporters import Target, configured, others, targets
-from otel_sealed.cli.show import console, json_line
+from otel_sealed.cli.show import Screen, json_line
 from otel_sealed.instrument import dry
 from otel_sealed.instrument.build import version_of
 from otel_sealed.instrument.limits import NOT_COVERED, TESTED, Sdk
@@ -70,11 +70,11 @@ def run(*, as_json: bool) -> int:
         for line in lines:
             json_line(asdict(line))
     else:
-        out = console()
+        out = Screen()
         width = max(len(line.about) for line in lines)
         for line in lines:
             mark = {"ok": "  ", "note": "- ", "mend": "! "}[line.level]
-            out.print(f"{mark}{line.about:{width}}  {line.says}", soft_wrap=True)
+            out.line(f"{mark}{line.about:{width}}  {line.says}")
     return VIOLATED if any(line.level == "mend" for line in lines) else OK
 
 

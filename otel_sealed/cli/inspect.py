@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from otel_sealed.cli import OK
-from otel_sealed.cli.show import json_line
+from otel_sealed.cli.show import json_line, write
 from otel_sealed.errors import SealedError
 from otel_sealed.inspection import inspect
 
@@ -25,5 +25,5 @@ def run(file: str, *, as_json: bool) -> int:
     if as_json:
         json_line(asdict(found))
     else:
-        sys.stdout.write(f"{found}\n")
+        write(f"{found}\n")
     return OK

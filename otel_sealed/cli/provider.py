@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from otel_sealed.cli import OK
+from otel_sealed.cli import OK, note
+from otel_sealed.cli.show import write
 from otel_sealed.errors import SealedError
 from otel_sealed.testing.strict import run as serve
 
@@ -23,9 +24,6 @@ def run(port: int, *, verify_signed_text: bool) -> int:
 
 
 def _tell(url: str) -> None:
-    sys.stdout.write(f"{url}\n")
-    sys.stdout.flush()
+    write(f"{url}\n")
     if sys.stderr.isatty():
-        sys.stderr.write(
-            "Anthropic and Gemini take this as base URL, OpenAI adds /v1. Ctrl-C ends it.\n"
-        )
+        note("Anthropic and Gemini take this as base URL, OpenAI adds /v1. Ctrl-C ends it.")

@@ -28,7 +28,7 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import SpanKind
 
-from otel_sealed.cli import complain
+from otel_sealed.cli import complain, note
 from otel_sealed.cli.demo import quiet
 from otel_sealed.contract import Exchange
 from otel_sealed.errors import SealedError
@@ -62,7 +62,7 @@ def replayed(path: str, key: bytes) -> io.BytesIO:
                 replay.observe(exchange, number, source.times.get(number, 0))
                 count += 1
             if told := source.passed.line():
-                sys.stderr.write(f"otel-sealed: {path}{told}\n")
+                note(f"{path}{told}")
     except SealedError as error:
         if not count:
             raise

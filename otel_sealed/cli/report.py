@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from importlib import metadata
 from pathlib import Path
 
-from otel_sealed.cli import OK, VIOLATED, complain
-from otel_sealed.cli.show import plural, ticker
+from otel_sealed.cli import OK, VIOLATED, complain, note
+from otel_sealed.cli.show import plural, ticker, write
 from otel_sealed.cli.triage import STDIN, Asked, indexed
 from otel_sealed.cli.when import clock
 from otel_sealed.errors import SealedError
@@ -36,14 +35,14 @@ def run(asked: Asked, output: str) -> int:
     _write(output, page(made, made=f"Made by otel-sealed {version}{until}."))
     if output != STDIN:
         problems, incidents = plural(len(made.problems), "problem"), plural(len(found), "incident")
-        sys.stderr.write(f"otel-sealed: {problems}, {incidents} in {output}\n")
+        note(f"{problems}, {incidents} in {output}")
     return VIOLATED if found else OK
 
 
 def _write(output: str, text: str) -> None:
     """The page is for its owner until its owner hands it on; a link in its place is replaced."""
     if output == STDIN:
-        sys.stdout.write(text)
+        write(text)
         return
     path = Path(output)
     new = path.with_name(f"{path.name}.new")

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Self
 
-from otel_sealed.cli import complain
+from otel_sealed.cli import complain, note
 from otel_sealed.cli.autorun import BOOTSTRAP, RUN, without_bootstrap
 from otel_sealed.cli.exporters import configured
 from otel_sealed.cli.summary import lines, summarise
@@ -113,8 +113,7 @@ class _Signals:
 
 
 def _say(settings: Settings, folder: Path, started: str) -> None:
-    for number, line in enumerate(_screen(settings, folder, started)):
-        sys.stderr.write(f"{'' if number else 'otel-sealed: '}{line}\n")
+    note(*_screen(settings, folder, started))
 
 
 def _screen(settings: Settings, folder: Path, started: str) -> Iterator[str]:

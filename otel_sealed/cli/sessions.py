@@ -10,7 +10,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from otel_sealed.cli import OK, UNUSABLE, VIOLATED, complain
-from otel_sealed.cli.show import console, json_line, plural, progress, size, table
+from otel_sealed.cli.show import Screen, json_line, plural, progress, size, table
 from otel_sealed.errors import SealedError
 from otel_sealed.evidence.sessions import Found, Pattern, Session, files_in, read
 
@@ -116,17 +116,17 @@ def _bytes(file: Path) -> int:
 
 
 def _print(path: str, found: list[Found], sessions: list[Session]) -> None:
-    out = console()
-    out.print(table(_COLUMNS, (_cells(session, path) for session in sessions), _NUMBERS))
+    out = Screen()
+    out.draw(table(_COLUMNS, (_cells(session, path) for session in sessions), _NUMBERS))
     patterns = Counter(session.kept.pattern for session in sessions)
     for pattern in Pattern:
         if count := patterns[pattern]:
             name = pattern.replace("_", " ")
             text = f"{plural(count, 'conversation')} {name}: {_SAYS[pattern]}"
-            out.print(text, soft_wrap=True)
+            out.line(text)
     for line in _remarks(found):
-        out.print(line, soft_wrap=True)
-    out.print(_LIMIT, soft_wrap=True)
+        out.line(line)
+    out.line(_LIMIT)
 
 
 def _cells(session: Session, path: str) -> tuple[str | Text, ...]:

@@ -1,4 +1,12 @@
-"""What commands print with: a console that is plain in a pipe, tables, progress, JSON lines."""
+"""The one way out of every command: text, tables, errors, progress and JSON lines.
+
+Model. A *line* is what a reader takes for one statement of ours. Names in it (files, hosts, keys)
+were chosen by others, who must not be able to end the line, move the cursor, hide text or turn its
+direction. So every character that is not printable is written as its escape (`printable`), at three
+places that together see all output: a line (`Screen.line`, `note`), a cell (`table`), and every
+segment that Rich is about to write, whatever it was made of (`_Cleaned`). JSON lines are ASCII, and
+JSON escapes the rest. What is written whole (a page, a TOML file) goes through `write`.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +14,29 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, JustifyMethod
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    ConsoleRenderable,
+    JustifyMethod,
+    RenderableType,
+    RenderHook,
+    RenderResult,
+)
+from rich.control import Control
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from otel_sealed.cli import note, printable
 from otel_sealed.model import Verdict
+
+__all__ = ["note", "printable"]
 
 _PIPE_WIDTH: Final = 200
 _WHOLE: Final = ("host", "turn", "line", "exchange")
@@ -27,11 +49,54 @@ STYLES: Final = {
 }
 
 
-def console(*, stderr: bool = False) -> Console:
-    """Plain and wide where nobody looks: into a pipe no colour, no markup, no folding at 80."""
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PIPE_WIDTH
-    return Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
+class Screen:
+    """Where a command prints. Plain and wide in a pipe: no colour, no markup, no folding at 80."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        """On standard output, or on standard error."""
+        stream = sys.stderr if stderr else sys.stdout
+        self.wide = not stream.isatty()
+        self.console = Console(
+            file=stream,
+            width=_PIPE_WIDTH if self.wide else None,
+            markup=False,
+            emoji=False,
+            highlight=False,
+        )
+        self.console.push_render_hook(_Cleaning())
+
+    @property
+    def width(self) -> int:
+        """Columns of it."""
+        return self.console.width
+
+    def line(self, text: str | Text = "") -> None:
+        """One line, however wide it is. A `Text` may have several, which are ours to end."""
+        self.console.print(printable(text) if isinstance(text, str) else text, soft_wrap=True)
+
+    def draw(self, drawn: RenderableType) -> None:
+        """A table, or several things one below the other."""
+        self.console.print(drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cleaned:
+    """A renderable whose text is printable, but for the ends of its lines."""
+
+    drawn: ConsoleRenderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self.drawn, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                text = "\n".join(map(printable, segment.text.split("\n")))
+                yield Segment(text, segment.style)
+
+
+class _Cleaning(RenderHook):
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [x if isinstance(x, Control) else _Cleaned(x) for x in renderables]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], numbers: str = "") -> Table:
@@ -44,8 +109,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], numbers:
         # a narrow terminal folds cells: nothing is cut off
         made.add_column(name, justify=justify, overflow="fold", no_wrap=name in _WHOLE)
     for row in rows:
-        made.add_row(*row)
+        made.add_row(*map(_cell, row))
     return made
+
+
+def _cell(value: str | Text) -> Text:
+    if isinstance(value, str):
+        return Text(printable(value))
+    return value if value.plain.isprintable() else Text(printable(value.plain), style=value.style)
 
 
 def verdict(found: Verdict, rule: str = "") -> Text:
@@ -69,6 +140,12 @@ def json_line(value: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def write(text: str) -> None:
+    """A whole file on standard output: every character but the ends of lines is printable."""
+    sys.stdout.write("\n".join(map(printable, text.split("\n"))))
+    sys.stdout.flush()
+
+
 class Ticker:
     """Says on a terminal what is being done; silent anywhere else."""
 
@@ -79,7 +156,7 @@ class Ticker:
     def say(self, text: str) -> None:
         """Replace what is said."""
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, description=text)
+            self._progress.update(self._task, description=printable(text))
 
 
 @contextmanager
@@ -92,7 +169,7 @@ def ticker(*, printing: bool = False) -> Iterator[Ticker]:
         yield Ticker(None)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=Screen(stderr=True).console, transient=True) as progress:
         yield Ticker(progress)
 
 
@@ -106,7 +183,8 @@ class Bar:
     def begin(self, text: str, total: int) -> None:
         """The next piece of work; a `total` of 0 stands for one that is not known."""
         if self._shown is not None and self._task is not None:
-            self._shown.update(self._task, description=text, total=total or None, completed=0)
+            known = total or None
+            self._shown.update(self._task, description=printable(text), total=known, completed=0)
 
     def at(self, done: int) -> None:
         """How much of it is done."""
@@ -121,5 +199,5 @@ def progress(*, printing: bool = False) -> Iterator[Bar]:
         yield Bar(None)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as shown:
+    with Progress(*columns, console=Screen(stderr=True).console, transient=True) as shown:
         yield Bar(shown)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from otel_sealed.cli import OK
 from otel_sealed.cli.demo import as_object, parts, quiet
 from otel_sealed.cli.exporters import configured
-from otel_sealed.cli.show import Ticker, console, json_line, plural, ticker
+from otel_sealed.cli.show import Screen, Ticker, json_line, plural, ticker
 from otel_sealed.errors import SealedError
 
 if TYPE_CHECKING:
@@ -120,9 +120,9 @@ def _tell(played: Played, ticks: Ticker, count: int, calls: int, *, as_json: boo
 
 
 def _say(line: str) -> None:
-    out = console()
-    out.print(line, soft_wrap=True)
-    out.file.flush()
+    out = Screen()
+    out.line(line)
+    out.console.file.flush()
 
 
 class _End:

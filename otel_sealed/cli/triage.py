@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from otel_sealed.cli import OK, VIOLATED, complain
 from otel_sealed.cli import key as keys
 from otel_sealed.cli.replay import is_evidence, key_of, replayed
-from otel_sealed.cli.show import Ticker, console, json_line, plural, ticker
+from otel_sealed.cli.show import Screen, Ticker, json_line, plural, ticker
 from otel_sealed.cli.strips import drawn
 from otel_sealed.cli.tell import detail, flaw_line, incident_table, pasted_lines
 from otel_sealed.cli.when import moment
@@ -185,25 +185,25 @@ def _tell(index: Index, asked: Asked) -> int:
 
 
 def _print(index: Index, found: list[Incident], total: int, asked: Asked) -> None:
-    out, stats = console(), index.stats()
+    out, stats = Screen(), index.stats()
     where = f"{plural(stats.calls, 'call')} in {plural(stats.files, 'file')}"
-    out.print(f"{plural(total, 'incident')} in {where}", soft_wrap=True)
+    out.line(f"{plural(total, 'incident')} in {where}")
     for line in _flaws(index):
-        out.print(line, soft_wrap=True)
+        out.line(line)
     if len(found) > FEW:
-        out.print(incident_table(found))
+        out.draw(incident_table(found))
         if total > len(found):
-            out.print(f"and {total - len(found):,} older ones: --limit {total}", soft_wrap=True)
-        out.print(f"More on one: otel-sealed triage --incident {found[0].id}", soft_wrap=True)
+            out.line(f"and {total - len(found):,} older ones: --limit {total}")
+        out.line(f"More on one: otel-sealed triage --incident {found[0].id}")
     for incident in found if len(found) <= FEW else ():
-        out.print()
-        out.print(detail(incident), soft_wrap=True)
+        out.line()
+        out.line(detail(incident))
         for strip in _strips(index, incident):
-            out.print()
-            out.print(drawn(strip, out.width))
+            out.line()
+            out.draw(drawn(strip, out.width))
     hidden = 0 if asked.wanted.known else index.count(replace(asked.wanted, known=True)) - total
     if hidden:
-        out.print(f"{plural(hidden, 'incident')} of known losses not shown: --known")
+        out.line(f"{plural(hidden, 'incident')} of known losses not shown: --known")
 
 
 def _strips(index: Index, incident: Incident) -> list[Strip]:
@@ -244,12 +244,12 @@ def _explain(index: Index, asked: Asked, key: bytes) -> int:
     if asked.as_json:
         json_line(pasted_object(found))
     else:
-        out = console()
+        out = Screen()
         for line in pasted_lines(found, ids=bool(clue.ids), key=bool(key)):
-            out.print(line, soft_wrap=True)
+            out.line(line)
         for incident in found.incidents[:1]:
-            out.print()
-            out.print(detail(incident), soft_wrap=True)
+            out.line()
+            out.line(detail(incident))
     return VIOLATED if found.victim or found.incidents else OK
 
 

@@ -17,8 +17,8 @@ from rich.text import Text
 
 from otel_sealed.cli import OK, VIOLATED, complain
 from otel_sealed.cli.show import (
+    Screen,
     Ticker,
-    console,
     json_line,
     plural,
     size,
@@ -148,15 +148,15 @@ def _refuse_unread(judged: _Judged, report: Report) -> None:
 
 
 def _print(judged: _Judged) -> None:
-    out = console()
+    out = Screen()
     rows = judged.rows
     shown = [row for row in rows if row.finding.first or row.finding.fate is not Fate.INTACT]
     if shown:
         cells = (_cells(row, judged.unit) for row in shown)
-        out.print(table((judged.unit, *_COLUMNS), cells, judged.unit))
-    out.print(_summary(judged, len(rows) - len(shown)), soft_wrap=True)
+        out.draw(table((judged.unit, *_COLUMNS), cells, judged.unit))
+    out.line(_summary(judged, len(rows) - len(shown)))
     for line in _reasons(rows):
-        out.print(line, soft_wrap=True)
+        out.line(line)
 
 
 def _cells(row: Row, unit: str) -> tuple[str | Text, ...]:

@@ -1,4 +1,8 @@
-"""One trace out of Tempo: a GET, and nothing else. No word of an answer is told."""
+"""One trace out of Tempo: a GET, and nothing else. No word of an answer is printed.
+
+What `--header` names is sent to the origin that `--tempo` names (scheme, host and port) and to no
+other: a redirect within it is followed, one that leaves it is an error.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,8 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from typing import Final
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from otel_sealed.errors import SealedError
 from otel_sealed.triage.files import MAX_LINE
@@ -17,6 +21,7 @@ TIMEOUT_S: Final = 30.0
 _TRACE: Final = re.compile(r"[0-9a-fA-F]{16,32}\Z")
 _PATHS: Final = ("api/v2/traces", "api/traces")
 _MISSING: Final = 404
+_PORTS: Final = {"http": 80, "https": 443}
 
 
 def trace(url: str, ident: str, headers: Mapping[str, str] | None = None) -> bytes:
@@ -45,7 +50,7 @@ def _get(where: str, host: str, headers: Mapping[str, str]) -> bytes | None:
     # the scheme was looked at above
     asked = urllib.request.Request(where, headers={**headers, "Accept": "application/json"})  # noqa: S310
     try:
-        with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as answer:  # noqa: S310
+        with _opener(where).open(asked, timeout=TIMEOUT_S) as answer:
             body: bytes = answer.read(MAX_LINE + 1)
     except urllib.error.HTTPError as error:
         error.close()
@@ -59,3 +64,56 @@ def _get(where: str, host: str, headers: Mapping[str, str]) -> bytes | None:
     if len(body) > MAX_LINE:
         raise SealedError("answered with more than 256 MiB", where=host)
     return body
+
+
+def _opener(where: str) -> urllib.request.OpenerDirector:
+    """What speaks HTTP and nothing else, within the origin of `where`."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        _SameOrigin(_origin(where)),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+class _SameOrigin(urllib.request.HTTPRedirectHandler):
+    """Follows a redirect within one origin alone."""
+
+    def __init__(self, origin: tuple[str, str, int]) -> None:
+        self._origin = origin
+
+    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> Any:
+        """Look at where it leads before anything is sent there."""
+        to = headers.get("location") or headers.get("uri") or ""
+        if _origin(_joined(req.full_url, to)) != self._origin:
+            fp.close()
+            raise SealedError(
+                f"answered {code}, a redirect to another server, which is not followed",
+                where=self._origin[1],
+                remedy="name in --tempo the address that serves the traces themselves",
+            )
+        return super().http_error_302(req, fp, code, msg, headers)
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+
+def _joined(url: str, to: str) -> str:
+    try:
+        return urljoin(url, to)
+    except ValueError:
+        return ""
+
+
+def _origin(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port; nothing of what is no URL."""
+    try:
+        parts = urlsplit(url)
+        scheme = parts.scheme.lower()
+        return scheme, (parts.hostname or "").lower(), parts.port or _PORTS.get(scheme, 0)
+    except ValueError:
+        return "", "", 0

@@ -9,9 +9,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -248,6 +248,90 @@ def test_tempo_is_asked_for_one_trace_by_a_get(
     assert status == 1
     assert found["artifact"] == "anthropic.redacted_thinking.data"
     assert asked[-1] == ("GET", f"/{path}/{trace}", "7")
+
+
+class Server:
+    """A server on loopback that redirects to `to`, and what it received: paths, and credentials."""
+
+    def __init__(self, to: str = "", code: int = 302) -> None:
+        received: list[tuple[str, str | None]] = []
+        self.received = received
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                received.append((self.path, self.headers.get("Authorization")))
+                there = to.format(port=1)
+                self.send_response(code if there and not self.path.endswith("/moved") else 404)
+                if there:
+                    self.send_header("Location", there)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+REDIRECT = (
+    "a redirect to another server, which is not followed"
+    " (name in --tempo the address that serves the traces themselves)"
+)
+
+
+def ask(port: int) -> int:
+    where, given = f"http://127.0.0.1:{port}", "Authorization: Bearer CANARY"
+    return main(["triage", "--tempo", where, "--trace", "ab" * 16, "--header", given])
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    "to", ["http://127.0.0.1:{port}/x", "http://localhost:{port}/x", "//127.0.0.1:{port}/x"]
+)
+def test_no_credential_follows_a_redirect_to_another_server(
+    code: int, to: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Server() as other, Server(to.format(port=other.port), code) as tempo:
+        assert ask(tempo.port) == 2
+        assert (other.received, len(tempo.received)) == ([], 1)
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (
+        "",
+        f"otel-sealed: 127.0.0.1: answered {code}, {REDIRECT}\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "to",
+    ["https://127.0.0.1:{port}/x", "ftp://127.0.0.1:{port}/x", "file:///etc/passwd", "http://["],
+)
+def test_a_redirect_to_another_scheme_is_refused(
+    to: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Server(to) as tempo:
+        assert ask(tempo.port) == 2
+        assert len(tempo.received) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_redirect_within_the_server_is_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    with Server("/moved") as tempo:
+        assert ask(tempo.port) == 2
+        first, moved, *_ = tempo.received
+    assert moved == ("/moved", "Bearer CANARY")
+    assert first[1] == "Bearer CANARY"
+    assert capsys.readouterr().err == "otel-sealed: 127.0.0.1: has no such trace\n"
 
 
 def test_a_trace_that_tempo_does_not_have_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
