@@ -17,8 +17,8 @@ from otel_sealed.judge import OWN_RULES, judged_as
 from otel_sealed.model import Finding
 from otel_sealed.providers import dialects
 
-PAGE: Final = "docs/rules.md"
-"""The page of all rules in the repository: a path, because no host has it for sure."""
+DOCS: Final = "docs"
+"""Where the pages are: a path in the repository, because no host has them for sure."""
 STALE_DAYS = 120
 """A rule not checked for longer than this is named by `doctor`."""
 
@@ -51,9 +51,10 @@ def stale(today: date) -> tuple[str, ...]:
     )
 
 
-def link(rule_id: str) -> str:
-    """The place of a rule on the page of all rules, `docs/rules.md#a5`; empty without an id."""
-    return f"{PAGE}#{rule_id.lower()}" if rule_id else ""
+def link(rule_id: str, docs: str = DOCS) -> str:
+    """The place of a rule on the page of all rules, as `docs/rules.md#a5`; the page without one."""
+    anchor = f"#{rule_id.lower()}" if rule_id else ""
+    return f"{docs.rstrip('/')}/rules.md{anchor}"
 
 
 def reason(finding: Finding) -> str:

@@ -348,7 +348,9 @@ TOOL_EFFECT_SIZES = _define(
 # What only metrics and events carry.
 ARTIFACT = _define("otel_sealed.artifact", "string", "Artifact name: `dialect.carrier.field`.")
 FATE = _define("otel_sealed.fate", "string", "What happened to the artifact.", Fate)
-RULE = _define("otel_sealed.rule", "string", "Id of the rule behind the verdict.")
+RULE = _define(
+    "otel_sealed.rule", "string", "Id of the rule of the verdict, explained in docs/rules.md."
+)
 DISPUTED = _define("otel_sealed.disputed", "boolean", "Set if the rule's source is disputed.")
 CAUSE = _define("otel_sealed.cause", "string", "How the value changed.", (*Cause, UNSAID))
 DIAGNOSIS = _define(

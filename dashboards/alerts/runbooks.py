@@ -344,7 +344,7 @@ def short(runbook: Runbook) -> str:
     """The text that travels with the alert."""
     look = "\n".join(f"- {item.says}: {item.query}" for item in runbook.look)
     do = "\n".join(f"- {step}" for step in runbook.do)
-    return f"{runbook.means}\n\nLook at\n{look}\n\nDo\n{do}\n"
+    return f"{runbook.means}\n\nLook at\n{look}\n- what a rule says: docs/rules.md\n\nDo\n{do}\n"
 
 
 _HEAD: Final = """\
@@ -356,6 +356,10 @@ The alerts of `dashboards/alerts/otel_sealed.rules.yml`. Two page, the others ar
 stand on counters of each process, whether a call's trace is sampled or not, and leave out known
 losses (`OTEL_SEALED_KNOWN`). In the queries `SERVICE` stands for the service of the alert; queries
 over metrics group by `job`, use `service_name` where your store has it.
+
+A finding, and the label `otel_sealed_rule`, has the id of a rule, such as `A2`: it is an anchor on
+[the page of rules](rules.md#a2), in lower case. Fates, verdicts and causes are in the
+[glossary](glossary.md), classes of refusals in [the contract](contract/common.md#refusals).
 
 `dashboards/alerts/alertmanager.yml` groups, routes and inhibits: a provider incident holds back the
 alerts of single services about that provider, a blind observer the silent loss of its service.
@@ -384,7 +388,7 @@ def _section(book: Runbook) -> str:
     do = "\n".join(f"- {step}" for step in book.do)
     return (
         f"\n## {book.alert}\n\n{book.means}\n\n### What to look at\n\n{look}\n\n"
-        f"### What to do\n\n{do}\n"
+        f"What a rule says: [rules](rules.md).\n\n### What to do\n\n{do}\n"
     )
 
 

@@ -26,6 +26,7 @@ from otel_sealed.cli import complain, note
 from otel_sealed.cli.autorun import BOOTSTRAP, RUN, without_bootstrap
 from otel_sealed.cli.exporters import configured
 from otel_sealed.cli.summary import lines, summarise
+from otel_sealed.rulebook import link
 from otel_sealed.telemetry.settings import PREFIX, Settings, read, switched_off_by
 
 NOT_FOUND: Final = 127
@@ -124,6 +125,9 @@ def _screen(settings: Settings, folder: Path, started: str) -> Iterator[str]:
         yield "telemetry went to the exporter that the environment configures"
         return
     files = sorted(folder.glob(f"*-{started}-*.jsonl"))
-    yield from lines(summarise(files))
+    summary = summarise(files)
+    yield from lines(summary)
+    if summary.losses:
+        yield f"what a rule says: {link('', settings.docs)}"
     if files:
         yield f"spans, metrics and log events, without content: {folder}/*-{started}-*.jsonl"

@@ -12,6 +12,7 @@ from otel_sealed.cli.show import plural, size, table, verdict
 from otel_sealed.cli.when import clock, span
 from otel_sealed.model import Fate, Locus, Verdict
 from otel_sealed.triage.model import Broken, Evidence, Flaw, Incident, Link, Outcome, Pasted, Turn
+from otel_sealed.triage.words import explained
 
 _COLUMNS: Final = (
     "incident",
@@ -91,6 +92,7 @@ def _facts(incident: Incident) -> Iterator[tuple[str, str]]:
     lead = incident.lead
     if incident.says:
         yield "rule", f"{incident.says} [{incident.source}]"
+        yield "see", explained(lead.rule)
     if lead.disputed:
         yield "disputed", "sources disagree on this rule"
     yield "first bad", place(incident.first_bad)

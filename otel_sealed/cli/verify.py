@@ -34,6 +34,7 @@ from otel_sealed.providers import dialects
 from otel_sealed.rulebook import reason
 from otel_sealed.telemetry.families import FORM, pair
 from otel_sealed.tracker import Tracker
+from otel_sealed.triage.words import explained
 
 _COLUMNS = ("artifact", "came in", "went back", "fate", "verdict", "the provider")
 
@@ -195,4 +196,6 @@ def _summary(judged: _Judged, hidden: int) -> str:
 def _reasons(rows: list[Row]) -> Iterator[str]:
     """What the rules behind the verdicts say, each once."""
     bad = [row.finding for row in rows if row.finding.verdict.violates]
-    yield from dict.fromkeys(f"{found.rule}: {reason(found)}" for found in bad)
+    yield from dict.fromkeys(
+        f"{found.rule}: {reason(found)} ({explained(found.rule)})" for found in bad
+    )

@@ -142,6 +142,14 @@ class Settings(BaseSettings):
     folder_max_days: int = Field(
         default=7, ge=1, le=3_650, description="days after which a file in that folder goes"
     )
+    docs: str = Field(
+        default="docs",
+        max_length=200,
+        pattern=r"^(?:https?://[\w.:~/%@+-]+|/?[\w.~-][\w.~/-]*)$",
+        title="a folder or a URL",
+        description="where the pages of `docs/` are: what the command line says of a rule names"
+        " its place there, and a report links to it where this is set",
+    )
 
     @field_validator("hash_key")
     @classmethod

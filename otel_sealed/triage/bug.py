@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from otel_sealed.triage.model import Broken
 from otel_sealed.triage.report import Problem
-from otel_sealed.triage.words import OUTCOMES, answer, count, owner, what_broke
+from otel_sealed.triage.words import OUTCOMES, answer, count, explained, owner, what_broke
 
 
 def bug_report(problem: Problem) -> str:
@@ -28,7 +28,7 @@ def _lines(problem: Problem) -> Iterator[str]:
     if incident.says:
         disputed = " (sources disagree on it)" if lead.disputed else ""
         yield f"- Rule {lead.rule}: {incident.says}{disputed}"
-        yield f"- Source of the rule: {incident.source}"
+        yield f"- Source of the rule: {incident.source}; explained in {explained(lead.rule)}"
     who, why = owner(incident)
     yield f"- Where it happened: {who}. {why}"
     yield f"- Came in: {_place(lead.came_position, lead.came_size)}"

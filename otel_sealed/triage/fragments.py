@@ -27,6 +27,21 @@ def mark(verdict: str, rule: str = "") -> str:
     return f'<span class="mark {tag(verdict)}">{text}</span>'
 
 
+def to_rule(rule: str) -> str:
+    """The id of a rule, which leads to its row on the page."""
+    return f'<a href="#rule-{escape(rule.lower())}">{escape(rule)}</a>'
+
+
+def rule_row(rule: str, verdict: str) -> str:
+    """The first cell of that row."""
+    return f'<span id="rule-{escape(rule.lower())}">{mark(verdict, rule)}</span>'
+
+
+def place(text: str, *, linked: bool) -> str:
+    """Where more is said: a link where the owner says that it leads somewhere."""
+    return f'<a href="{escape(text)}">{escape(text)}</a>' if linked else code(text)
+
+
 def code(text: str) -> str:
     """A name in the type of names."""
     return f"<code>{escape(text)}</code>"

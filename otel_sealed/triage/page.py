@@ -17,11 +17,12 @@ from string import Template
 from typing import Final
 
 from otel_sealed.model import Verdict
+from otel_sealed.rulebook import link
 from otel_sealed.triage import fragments as html
 from otel_sealed.triage.bug import bug_report
 from otel_sealed.triage.model import Evidence, Incident, Remedy, Turn
 from otel_sealed.triage.report import MAX_INCIDENTS, Conversation, Problem, Report
-from otel_sealed.triage.words import OUTCOMES, answer, count, moment, owner, what_broke
+from otel_sealed.triage.words import OUTCOMES, answer, count, explained, moment, owner, what_broke
 
 TITLE: Final = "Sealed state: what broke"
 _KEEPS: Final = (
@@ -182,7 +183,7 @@ def _facts(incident: Incident) -> Iterator[tuple[str, str]]:
     yield "fate", escape(" ".join(x for x in (lead.fate, lead.diagnosis or lead.cause) if x))
     if incident.says:
         disputed = "; sources disagree on it" if lead.disputed else ""
-        yield "rule", escape(f"{lead.rule}: {incident.says}{disputed}")
+        yield "rule", html.to_rule(lead.rule) + escape(f": {incident.says}{disputed}")
     yield "the provider", escape(_capital(OUTCOMES[incident.outcome]))
     yield "came in", _place(incident.minted, lead.came_position, lead.came_size)
     yield "first bad", _place(incident.first_bad, lead.returned, lead.returned_size)
@@ -304,12 +305,19 @@ def _conversation(one: Conversation) -> tuple[str, ...]:
 def _rules(report: Report) -> Iterator[str]:
     cited = {i.lead.rule: i for p in report.problems for i in p.incidents if i.says}
     rows = [
-        (html.mark(i.lead.verdict, rule), escape(i.says), escape(i.source))
+        (
+            html.rule_row(rule, i.lead.verdict),
+            escape(i.says),
+            escape(i.source),
+            html.place(explained(rule), linked=explained(rule) != link(rule)),
+        )
         for rule, i in sorted(cited.items())
     ]
     yield '<section aria-labelledby="rules"><h2 id="rules">Rules cited</h2>'
     if rows:
-        yield html.table("What the provider's contract says", ("rule", "says", "source"), rows)
+        yield html.table(
+            "What the provider's contract says", ("rule", "says", "source", "more"), rows
+        )
     else:
         yield "<p>No rule is on record.</p>"
     yield "</section>"

@@ -7,6 +7,8 @@ from typing import Final
 
 from otel_sealed.model import Fate, Locus, ProviderVerdict
 from otel_sealed.providers.vendors import resolve
+from otel_sealed.rulebook import link
+from otel_sealed.telemetry.settings import read
 from otel_sealed.triage.model import Incident, Outcome
 
 FATES: Final[dict[str, str]] = {
@@ -43,6 +45,11 @@ OUTCOMES: Final = {
     Outcome.UNREPORTED: "no answer of the provider is on record",
 }
 _BILLION: Final = 1_000_000_000
+
+
+def explained(rule: str) -> str:
+    """Where a rule is explained: a path in the repository, or below what `OTEL_SEALED_DOCS` is."""
+    return link(rule, read()[0].docs)
 
 
 def what_broke(incident: Incident) -> str:

@@ -84,6 +84,7 @@ def test_the_table_says_what_came_in_what_went_back_and_why(
     assert "nothing" in lost
     assert "breaks A2" in lost
     assert "A2: redacted thinking" in out
+    assert "(docs/rules.md#a2)" in out
     assert "3 rows; 1 degrades or breaks" in out
 
 

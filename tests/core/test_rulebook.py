@@ -12,7 +12,8 @@ SEAL = "gemini.part.thought_signature"
 
 def test_a_rule_is_linked_by_its_id_in_lower_case() -> None:
     assert "docs/rules.md#a5" == rulebook.link("A5")
-    assert "" == rulebook.link("")
+    assert "docs/rules.md" == rulebook.link("")
+    assert "https://example.com/d/rules.md#x1" == rulebook.link("X1", "https://example.com/d/")
 
 
 def test_a_reason_is_that_of_the_row_for_the_fate() -> None:

@@ -190,6 +190,19 @@ def test_everything_from_the_record_is_escaped() -> None:
     assert len(re.findall("<script", text)) == 1
 
 
+def test_a_rule_leads_to_its_row_which_names_the_place_where_it_is_explained() -> None:
+    read = Reader(html())
+    assert "#rule-a2" in read.all("href")
+    assert "docs/rules.md#a2" in read.texts
+
+
+def test_a_report_links_to_the_pages_where_their_place_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OTEL_SEALED_DOCS", "https://docs.example/sealed/")
+    assert "https://docs.example/sealed/rules.md#a2" in Reader(html()).all("href")
+
+
 def test_the_page_is_well_formed_and_its_parts_are_named() -> None:
     read = Reader(html())
     ids = read.all("id")

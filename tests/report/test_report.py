@@ -170,6 +170,7 @@ def test_a_bug_report_has_what_a_maintainer_needs() -> None:
         f"### {DATA} did not go back",
         "- Seen: 1 call in 1 conversation",
         "- Rule A2: redacted thinking",
+        "; explained in docs/rules.md#a2",
         "- Where it happened: Application or framework.",
         "- Came in: content.1, 400 bytes",
         "- Went back: nothing",

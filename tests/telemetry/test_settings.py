@@ -67,6 +67,7 @@ def test_every_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
         "FOLDER": "elsewhere",
         "FOLDER_MAX_MB": "9",
         "FOLDER_MAX_DAYS": "10",
+        "DOCS": "https://docs.example/sealed",
     }
     assert {name.lower() for name in given} == set(Settings.model_fields)
     for name, value in given.items():
@@ -91,6 +92,7 @@ def test_every_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
         "folder": "elsewhere",
         "folder_max_mb": 9,
         "folder_max_days": 10,
+        "docs": "https://docs.example/sealed",
     }
     assert settings.key() == KEY
 
@@ -107,6 +109,16 @@ def test_every_setting_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
 )
 def test_a_key_may_be_hex_or_base64(spelt: str) -> None:
     assert decode_key(spelt) == KEY
+
+
+@pytest.mark.parametrize(
+    "given", ["javascript:alert(1)", "//host/docs", "https://host/a b", 'x"onclick="y', "x" * 201]
+)
+def test_the_place_of_the_pages_can_be_nothing_but_a_path_or_a_web_address(
+    monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("OTEL_SEALED_DOCS", given)
+    assert read()[0].docs == "docs"
 
 
 def test_bad_values_cost_one_line_without_the_values(

@@ -47,6 +47,7 @@ def test_one_incident_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> Non
         "turn 2",
         f"trace {make.TRACES[1]} span {make.SPANS[1]}",
         "2,876 B",
+        "docs/rules.md#a2",
         "1 of 2 affected since; still growing",
         "refused, and nothing was accepted since (thinking_modified)",
         "this process: it was changed before it was sent (proven at the boundary)",
