@@ -189,6 +189,9 @@ def pasted_lines(found: Pasted, *, ids: bool, key: bool) -> Iterator[str]:
         culprit = found.chain[found.culprit]
         came_in = f"; came in {place(culprit.minted)}" if culprit.minted else ""
         yield f"began at:  {link(culprit)}{came_in}"
+    concerned = (victim, *found.chain[found.culprit :][:1]) if found.culprit >= 0 else (victim,)
+    for rule in dict.fromkeys(item.rule for item in concerned if item.rule):
+        yield f"the rule:  {explained(rule)}"
 
 
 def link(item: Link) -> str:

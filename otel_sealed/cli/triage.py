@@ -26,6 +26,7 @@ from otel_sealed.triage.index import Filter, Index
 from otel_sealed.triage.machine import flaw_object, incident_object, pasted_object
 from otel_sealed.triage.pasted import Record, clues, resolve
 from otel_sealed.triage.strip import of_incident
+from otel_sealed.triage.words import explained
 
 if TYPE_CHECKING:
     from otel_sealed.triage.model import Call, Incident
@@ -194,6 +195,7 @@ def _print(index: Index, found: list[Incident], total: int, asked: Asked) -> Non
         out.draw(incident_table(found))
         if total > len(found):
             out.line(f"and {total - len(found):,} older ones: --limit {total}")
+        out.line(f"What a rule says: {explained('')}")
         out.line(f"More on one: otel-sealed triage --incident {found[0].id}")
     for incident in found if len(found) <= FEW else ():
         out.line()

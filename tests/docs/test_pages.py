@@ -185,6 +185,38 @@ def test_every_rule_that_a_text_names_exists() -> None:
     assert unknown == set()
 
 
+# --------------------------------------------------------------------------------------- the words
+
+
+def retired() -> list[str]:
+    """The left column of the glossary's last table."""
+    section = text_of(TREE / "docs" / "glossary.md").partition("## Retired words")[2]
+    rows = re.findall(r"^\| ([^|]+) \|", section, flags=re.MULTILINE)[2:]
+    return [word.strip() for row in rows for word in row.split(",")]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *sorted((TREE / "docs" / "contract").glob("*.md")),
+        *(TREE / "docs" / f"{page}.md" for page in ("README", "architecture", "glossary")),
+        *(TREE / "docs" / f"{page}.md" for page in ("sdk-surface", "opentelemetry")),
+    ],
+    ids=name,
+)
+def test_a_page_uses_no_retired_word(path: Path) -> None:
+    """Neither code nor the tables that are written from code are looked at."""
+    text = prose(text_of(path).partition("## Retired words")[0])
+    text = re.sub(r"^\|.*$", "", text, flags=re.MULTILINE)
+    words = re.compile(rf"\b(?:{'|'.join(retired())})\b", re.IGNORECASE)
+    assert words.findall(text) == []
+
+
+def test_the_retired_words_are_read_from_the_glossary() -> None:
+    assert {"told", "beyond", "mend"} <= set(retired())
+    assert not {"Retired", "---"} & set(retired())
+
+
 # ------------------------------------------------------------------------------------- the checker
 
 

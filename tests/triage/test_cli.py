@@ -133,6 +133,7 @@ def test_many_incidents_are_a_table(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "7 incidents in 21 calls in 7 files" in told
     assert told.count("anthropic.redacted_thinking.data") == 5
     assert "and 2 older ones: --limit 7" in told
+    assert "What a rule says: docs/rules.md\n" in told
     ident = told.rpartition("--incident ")[2].strip()
     assert main(["triage", str(tmp_path), "--incident", ident]) == 1
     assert "what to do, safest first" in capsys.readouterr().out
