@@ -13,7 +13,15 @@ from otel_sealed.model import Check, Fate, Finding, Kind, Message, Speaker, Turn
 from otel_sealed.model.quick import evolve
 from otel_sealed.tracker.judging import Asked, Judged
 from otel_sealed.tracker.lasting import MAX_LASTING, lasting
-from otel_sealed.tracker.settled import Broken, Headed, Stand, displaced, rolled
+from otel_sealed.tracker.settled import (
+    ROW_BYTES,
+    STAND_BYTES,
+    Broken,
+    Headed,
+    Stand,
+    displaced,
+    rolled,
+)
 from otel_sealed.wire.checkpoint import Rest
 
 Row = tuple[Finding, Outcome]
@@ -92,6 +100,7 @@ def _behind(
         lasting=tuple(kept),
         lasted=before.lasted + len(kept),
         needs=needs,
+        size=before.size + STAND_BYTES + ROW_BYTES * len(kept),
     )
 
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import json
 import marshal
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +25,8 @@ _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
 _OPENING = re.compile(rb'"[ \t\r\n]*:[ \t\r\n]*\[[ \t\r\n]*')
 _TRIES = 4
-_FIRST = 64
+_MARKS: Final = tuple(accumulate(range(88), lambda at, _: at + at // 8, initial=64))
+"""Where the marks of a history are: at its first 64 bytes, then each an eighth further, to 2 MB."""
 _SHORT = 256
 GROUP: Final = 32
 """Segments in a group."""
@@ -81,11 +84,20 @@ class ByteHistory:
         self._root = root
         self._start = start
         self._known: dict[tuple[int, int], int] = {}
+        self._marks = [self._at(start, _MARKS[0])]
 
-    @property
-    def first(self) -> int:
-        """A hash of how the history begins, to find its likes by."""
-        return self._at(self._start, _FIRST)
+    def mark(self, depth: int) -> int:
+        """A hash of how the history begins, to find its likes by: the deeper, the more of it."""
+        while len(self._marks) <= depth:
+            begin, end = _MARKS[len(self._marks) - 1 : len(self._marks) + 1]
+            block = self._at(self._start + begin, end - begin)
+            self._marks.append(hash((self._marks[-1], block)))
+        return self._marks[depth]
+
+    @staticmethod
+    def reach(depth: int) -> float:
+        """How much of the history the mark is about."""
+        return _MARKS[depth] if depth < len(_MARKS) else math.inf
 
     def _at(self, start: int, length: int) -> int:
         """Hash of a stretch; several lines ask for the same ones."""
@@ -155,11 +167,20 @@ class ItemHistory:
         self._hashes = [hash(marshal.dumps(item, 2)) for item in self._items]
         self._others = {key: value for key, value in body.items() if key != root}
         self._around = hash(marshal.dumps(self._others, 2))
+        self._marks = self._hashes[:1] or [0]
 
-    @property
-    def first(self) -> int:
-        """A hash of how the history begins, to find its likes by."""
-        return self._hashes[0] if self._hashes else 0
+    def mark(self, depth: int) -> int:
+        """A hash of how the history begins, to find its likes by: the deeper, the more of it."""
+        while len(self._marks) <= depth:
+            at = len(self._marks)
+            item = self._hashes[at] if at < len(self._hashes) else 0
+            self._marks.append(hash((self._marks[-1], item)))
+        return self._marks[depth]
+
+    @staticmethod
+    def reach(depth: int) -> float:
+        """How much of the history the mark is about."""
+        return depth + 1
 
     def agreed(self, known: Known) -> int:
         """How many of the known segments the history begins with."""

@@ -16,7 +16,6 @@ from otel_sealed.contract import Exchange
 from otel_sealed.model import Report, Verdict
 from otel_sealed.testing.mutations import Mutation
 from otel_sealed.tracker import Tracker
-from otel_sealed.tracker.settled import Settled
 from otel_sealed.wire.checkpoint import GROUP, ByteHistory, Known, Segment, history
 from otel_sealed.wire.parse import Unread
 from tests.core.builders import (
@@ -35,7 +34,7 @@ from tests.core.builders import (
 )
 from tests.core.chat_cases import called, in_id, reasoned, texted
 from tests.core.chat_wire import detail, encrypted
-from tests.core.conversations import APIS, KEY, MATRIX, WHOLE, Body, ask, step
+from tests.core.conversations import APIS, KEY, MATRIX, WHOLE, Body, step
 from tests.core.conversations import history as turns_of
 from tests.core.test_mutations import CELLS, hosted
 
@@ -426,38 +425,6 @@ def test_what_is_not_well_is_told_with_every_request() -> None:
         told_rows.append(sum(f.verdict is Verdict.ALLOWED for f in report.findings))
         turns_of(body).extend(step("openai", answer, "q"))
     assert [0, 1, 2, 3] == told_rows
-
-
-def test_lines_are_bounded() -> None:
-    settled = Settled(max_lines=3)
-    tracker = Tracker(KEY)
-    tracker._core = _with(tracker, settled)
-    for number in range(10):
-        body = asked("anthropic") | {"messages": ask("anthropic", f"Question {number}")}
-        observed(tracker, "anthropic", body, message(text()), raw=True)
-    assert 3 == len(settled._lines)
-
-
-def test_stands_and_rows_are_bounded_over_all_lines() -> None:
-    settled = Settled(max_held=40)
-    tracker = Tracker(KEY)
-    tracker._core = _with(tracker, settled)
-    for number in range(4):
-        body = asked("openai") | {"input": ask("openai", f"Question {number}")}
-        for _ in range(4):
-            sent = copy.deepcopy(body)
-            strips_ids(sent, "openai", number)
-            answer = response(reasoning(), call())
-            observed(tracker, "openai", sent, answer, raw=True)
-            turns_of(body).extend(step("openai", answer, "q"))
-    sizes = [len(stands) + stands[-1].lasted for stands, _ in settled._lines.values()]
-    assert (sum(sizes), settled._held <= 40, len(sizes) > 1) == (settled._held, True, True)
-
-
-def _with(tracker: Tracker, settled: Settled) -> Any:
-    from dataclasses import replace
-
-    return replace(tracker._core, settled=settled)
 
 
 # ------------------------------------------------------------------------------------- checkpoints
