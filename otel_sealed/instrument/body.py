@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import re
+from sys import getsizeof
 from time import perf_counter
 from typing import Any, Final
 
@@ -14,7 +15,11 @@ from otel_sealed.wire.inflate import DamagedError, UnknownEncodingError, unpacke
 from otel_sealed.wire.parse import Unread
 
 CAP: Final = 32 * 1024 * 1024
-"""Most bytes of one streamed body that are kept; of a longer one none are, and that is counted."""
+"""Most bytes that one streamed body may hold of memory; of a longer one none are kept, and that is
+counted."""
+SLOT: Final = 24
+"""What an object costs besides its own size: a place in a list that grows (9 bytes), and what the
+allocator rounds up (15 at most). With the 33 bytes of an empty one, 588,674 chunks are the most."""
 
 _TERMINAL = re.compile(
     rb"^(?:event: ?(?:message_stop|response\.(?:completed|incomplete|failed)"
@@ -72,10 +77,10 @@ class Kept:
         if self.full:
             return
         self.at = perf_counter()
-        if type(chunk) is bytes or hasattr(chunk, "__len__"):
-            self.size += len(chunk)
+        if type(chunk) is bytes or type(chunk) is str:
+            self.size += getsizeof(chunk) + SLOT
         else:
-            self.size += 1  # parsed JSON may be anything
+            self.size += held(chunk, CAP - self.size)
         if self.size > CAP:
             self.full = True
             self.chunks.clear()
@@ -129,6 +134,20 @@ class Kept:
             return True
         self._carry = data[-3:] or b"\0"
         return False
+
+
+def held(value: Any, most: int) -> int:
+    """Bytes of memory that a parsed payload holds; of one that holds more than `most`, a part."""
+    size, waiting = 0, [value]
+    while waiting and size <= most:
+        part = waiting.pop()
+        size += getsizeof(part) + SLOT
+        if isinstance(part, dict):
+            waiting.extend(part.values())
+            size += sum(map(getsizeof, part.keys()))
+        elif isinstance(part, list):
+            waiting.extend(part)
+    return size
 
 
 def ended(data: bytes) -> bool:

@@ -6,7 +6,8 @@ What is not needed before is imported inside: pydantic, the core and its tables.
 from __future__ import annotations
 
 import secrets
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
@@ -117,6 +118,28 @@ def mute(chosen: Settings, tracker: Observes | None) -> Runtime:
 
     nobody = Providers(NoOpTracerProvider(), NoOpMeterProvider(), NoOpLoggerProvider())
     return _made(nobody, chosen.model_copy(update={"ledger": "memory"}), tracker)[0]
+
+
+def fallback(meter_provider: MeterProvider | None, chosen: Settings | None) -> Runtime:
+    """A runtime where none could be made: nothing goes out but the count of that, if it can."""
+    for make in (partial(_counting, meter_provider, chosen), partial(_counting, None, chosen)):
+        with suppress(Exception):
+            unshare()
+            state.reset()
+            return make()
+    nobody: Any = object()
+    return Runtime(nobody, nobody, nobody, str)
+
+
+def _counting(meter_provider: MeterProvider | None, chosen: Settings | None) -> Runtime:
+    from opentelemetry._logs import NoOpLoggerProvider
+    from opentelemetry.trace import NoOpTracerProvider
+
+    from otel_sealed.telemetry.emit import Providers
+    from otel_sealed.telemetry.settings import Settings
+
+    where = Providers(NoOpTracerProvider(), meter_provider, NoOpLoggerProvider())
+    return _made(where, (chosen or Settings()).model_copy(update={"ledger": "memory"}), None)[0]
 
 
 def _after_calls(watcher: state.Watcher) -> Any:

@@ -187,11 +187,6 @@ class Call:
         with shield("exchange.settled"):
             self._runtime.settled()
 
-    def __del__(self) -> None:
-        with shield("exchange.dropped"):
-            if not self._settled and self._sent is not None:
-                self.settle()
-
     # ------------------------------------------------------------------------------- settlement
 
     def _settle(self) -> None:

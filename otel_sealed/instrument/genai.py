@@ -200,8 +200,11 @@ class GenAI:
                 with shield("genai.failed"):
                     _failed(call, error)
             raise
-        if call is not None and hasattr(inner, "athrow"):
+        if call is not None:
             with shield("genai.async_request_streamed"):
+                if not hasattr(inner, "athrow"):
+                    call.returned()
+                    return inner
                 kept = Kept()
                 call.streaming(_OK, kept)
                 call.returned()

@@ -10,12 +10,14 @@ import atexit
 import logging
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import wrapt
 
 from otel_sealed.instrument import build, finalizing, forked, guard, sockets, state
 from otel_sealed.instrument.genai import GenAI
+from otel_sealed.instrument.given import Given
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.helpers import BETA_MESSAGES, CHAT, MESSAGES, RESPONSES
 from otel_sealed.instrument.interactions import Interactions, legacy_interactions
@@ -91,12 +93,18 @@ _known: dict[tuple[str, str, str], Patch] = {}
 
 
 class Handle:
-    """What `instrument()` put in place. A context manager that takes it off again."""
+    """What `instrument()` put in place, one for the process.
 
-    def __init__(self, runtime: Runtime) -> None:
-        """Nothing is wrapped yet."""
+    As a context manager it takes off what the last `instrument()` put on and was not yet left: a
+    `with` inside an instrumented program leaves that as it was. `uninstrument` takes off all.
+    """
+
+    def __init__(self, runtime: Runtime, given: Given = Given()) -> None:  # noqa: B008 - frozen
+        """Nothing is wrapped yet. `given`: what the first `instrument()` was given."""
         self.runtime = runtime
+        self.given = given
         self.idle = False
+        self._added: list[tuple[str, ...]] = []
         self._adapters: dict[str, tuple[Adapter, ...]] = {}
         self._patches: dict[tuple[str, str, str], Patch] = {}
         self._missing: set[str] = set()
@@ -110,10 +118,17 @@ class Handle:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.uninstrument()
+        with _lock:
+            if len(self._added) <= 1:
+                _leave(self)
+            else:
+                self._remove(self._added.pop())
 
     def uninstrument(self) -> None:
-        """Leave the SDKs as they were found. Streams still being read are observed to their end."""
+        """Leave the SDKs as they were found, however many `instrument()` there were.
+
+        Streams still being read are observed to their end.
+        """
         with _lock:
             _leave(self)
 
@@ -127,9 +142,22 @@ class Handle:
         """The seams that an imported SDK turned out not to have, sorted."""
         return tuple(sorted(self._missing))
 
+    def _enter(self, names: tuple[str, ...]) -> None:
+        """Observe these SDKs, too, until it is left as often as it was entered."""
+        fresh = () if self.idle else tuple(name for name in names if name not in self._adapters)
+        self._added.append(fresh)
+        for name in fresh:
+            with shield("patch.add"):
+                self._add(name)
+
+    def _remove(self, names: tuple[str, ...]) -> None:
+        """Leave these SDKs as they were found."""
+        modules = {adapter.module for name in names for adapter in self._adapters.pop(name, ())}
+        for key in [key for key in self._patches if key[0] in modules]:
+            with shield("patch.detach"):
+                self._patches.pop(key).take()
+
     def _add(self, provider: str) -> None:
-        if provider in self._adapters:
-            return
         self._adapters[provider] = tuple(make(self.runtime) for make in ADAPTERS[provider])
         for adapter in self._adapters[provider]:
             if adapter.module in sys.modules:
@@ -183,13 +211,6 @@ class Handle:
             guard.internal_error(f"seam_lost:{name}", "LostSeam")
         return tuple(lost)
 
-    def _detach(self) -> None:
-        for patch in self._patches.values():
-            with shield("patch.detach"):
-                patch.take()
-        self._patches.clear()
-        self._adapters.clear()
-
 
 def instrument(
     *providers: str,
@@ -201,8 +222,13 @@ def instrument(
 ) -> Handle:
     """Observe every call that the named SDKs make from now on.
 
-    A second call returns the same handle, with further providers added to it; what else it is
-    given is not looked at then.
+    A second call returns the same handle, with further SDKs added to it. The first one's providers,
+    settings and core stay in force; what else the second is given is ignored, and one log line says
+    so. `with instrument(…):` takes off at its end what this call added, no more; `uninstrument()`
+    takes off everything, whoever put it on.
+
+    Nothing that the environment does makes it raise. Where the core or a provider of telemetry
+    cannot be had, calls go through unobserved, one log line says so, and it is counted.
 
     Args:
         providers: `anthropic`, `openai`, `google`; all of them when none is named.
@@ -220,24 +246,51 @@ def instrument(
     unknown = sorted(set(names) - set(ADAPTERS))
     if unknown:
         raise ValueError(f"no adapter for {', '.join(unknown)}; there are {', '.join(ADAPTERS)}")
+    given = Given(tracer_provider, meter_provider, logger_provider, settings, tracker)
     with _lock:
         if _current is None:
-            chosen = settings if settings is not None else build.settings()
-            if chosen.enabled:
-                where = (tracer_provider, meter_provider, logger_provider)
-                _current = Handle(build.runtime(*where, chosen, tracker))
-                _enter(_current)
-            else:
-                _LOG.info("switched off by its settings: nothing is observed")
-                _current = Handle(build.mute(chosen, tracker))
-                _current.idle = True
-        for name in () if _current.idle else names:
-            with shield("patch.add"):
-                _current._add(name)
+            _current = _begun(given)
+        else:
+            with shield("patch.again"):
+                _warn(_current, given, set(providers))
+        _current._enter(names)
         return _current
 
 
-def _enter(handle: Handle) -> None:
+def _begun(given: Given) -> Handle:
+    """The first handle; an idle one where there is nothing to observe with, or nobody wants it."""
+    chosen = given.settings
+    try:
+        chosen = chosen if chosen is not None else build.settings()
+        if chosen.enabled:
+            handle = Handle(build.runtime(*given.where, chosen, given.tracker), given)
+            _watch(handle)
+            return handle
+        _LOG.info("switched off by its settings: nothing is observed")
+        handle = Handle(build.mute(chosen, given.tracker), given)
+    except Exception as error:
+        if guard.STRICT:
+            raise
+        kind = type(error).__name__
+        _LOG.warning("otel_sealed could not start, calls go through unobserved: %s", kind)
+        handle = Handle(build.fallback(given.meter_provider, chosen), given)
+        with suppress(Exception):
+            handle.runtime.emitter.internal_error("instrument", kind)
+    handle.idle = True
+    return handle
+
+
+def _warn(handle: Handle, given: Given, named: set[str]) -> None:
+    """Say what of a second `instrument()` is ignored, if anything is."""
+    ignored = handle.given.unlike(given)
+    others = sorted(set(handle._adapters) - named) if named else []
+    said = [f"ignored: {', '.join(ignored)}"] if ignored else []
+    said += [f"{', '.join(others)} stay observed, too"] if others else []
+    if said:
+        _LOG.warning("instrument() was called before and is in force; %s", "; ".join(said))
+
+
+def _watch(handle: Handle) -> None:
     guard.on_error(handle.runtime.emitter.internal_error)
     handle.runtime.emitter.on_collect(handle.mend)
     handle.runtime.emitter.on_seams(lambda: (len(handle._patches), len(handle._missing)))
@@ -255,7 +308,8 @@ def uninstrument() -> None:
 
 def _leave(handle: Handle) -> None:
     global _current  # noqa: PLW0603 - the SDKs are process-wide, too
-    handle._detach()
+    handle._remove(tuple(handle._adapters))
+    handle._added.clear()
     handle.runtime.on = False
     if _current is not handle:
         return

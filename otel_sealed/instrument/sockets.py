@@ -20,12 +20,14 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.machinery import PathFinder
 from inspect import iscoroutinefunction
 from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from otel_sealed.instrument import finalizing
 from otel_sealed.instrument.body import Kept
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
@@ -292,6 +294,8 @@ class Line:
         """A call; its message is not looked through before it is sent."""
         call = Call(self._runtime, _KIND)
         reply = Reply(call, call.kept(""), sent)
+        over = partial(call.body_over, reply.kept, whole=False)
+        finalizing.when_dropped(reply, call.started, over)
         call.sending(sent)
         call.streaming(None, reply.kept)
         call.returned()
@@ -347,7 +351,7 @@ class Line:
             reply.over(whole=False, error=error)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Reply:
     """One call, None for one that is not looked at, and what has come of its reply."""
 
@@ -360,10 +364,6 @@ class Reply:
         if self.call is not None:
             self.call.streaming(status, self.kept)
             self.kept.keep(b"data: " + event + b"\n\n")
-
-    def __del__(self) -> None:
-        with shield("sockets.dropped"):
-            self.over(whole=False)
 
     def over(self, *, whole: bool, error: BaseException | None = None) -> None:
         """Its last event was there (`whole`), or the connection is gone."""

@@ -7,8 +7,10 @@ whatever end. The order of things the reader sees is that of the stream undernea
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from functools import partial
 from typing import Any, Final
 
+from otel_sealed.instrument import finalizing
 from otel_sealed.instrument.body import Kept
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
@@ -26,16 +28,15 @@ class _Tee:
         self._stream = stream
         self._call = call
         self._kept = kept
+        finalizing.when_dropped(
+            self, call.started, partial(call.body_over, kept, whole=False, error=None)
+        )
         # anthropic asks for it with each event; to look for it in vain costs more than all we do
         self.stream_observer = getattr(stream, "stream_observer", None)
 
     def __getattr__(self, name: str) -> Any:
         # `elapsed` of httpx's own stream, and what else there is
         return getattr(self.__dict__["_stream"], name)
-
-    def __del__(self) -> None:
-        with shield("tee.dropped"):
-            self._over(whole=False)
 
     def _over(self, *, whole: bool, error: BaseException | None = None) -> None:
         self._call.body_over(self._kept, whole=whole, error=error)
@@ -156,15 +157,14 @@ Failed = Callable[[Call, Kept, BaseException], None]
 class Reading:
     """What a generator holds of a call: one that is dropped before it began says nothing else."""
 
-    __slots__ = ("call", "kept")
+    __slots__ = ("__weakref__", "call", "kept")
 
     def __init__(self, call: Call, kept: Kept) -> None:
         self.call = call
         self.kept = kept
-
-    def __del__(self) -> None:
-        with shield("tee.dropped"):
-            self.over(whole=False)
+        finalizing.when_dropped(
+            self, call.started, partial(call.body_over, kept, whole=False, error=None)
+        )
 
     def over(self, *, whole: bool, error: BaseException | None = None) -> None:
         """It was read to its end (`whole`), closed, or failed."""

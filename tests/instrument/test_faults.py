@@ -68,13 +68,9 @@ NOT_BROKEN: Final = {
 }
 """Functions that are not made to fail, and why nothing could be done if they did."""
 
-INTERPRETER = "is called by the interpreter, which reports what it raises and goes on"
 COUNTER = "is the way to the counter: what fails there is logged"
 
 NOT_COUNTED: Final = {
-    "instrument.exchange:Call.__del__": INTERPRETER,
-    "instrument.tee:_Tee.__del__": INTERPRETER,
-    "instrument.finalizing:_noticed": INTERPRETER,
     "telemetry.metrics:Series.admit": COUNTER,
     "telemetry.metrics:Series._take": COUNTER,
     "telemetry.metrics:Metrics._add": COUNTER,

@@ -14,6 +14,7 @@ import pytest_asyncio
 from google import genai
 from google.genai import errors
 
+from otel_sealed.instrument import finalizing
 from otel_sealed.wire import Api
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ async def test_early_close_async(tracker: Recorder, wire: Wire, client_async: ge
     del unread
     gc.collect()
     await asyncio.sleep(0)
+    finalizing.catch_up()  # as the end of the next call does
     assert [len(events(e.events or [])) for e in tracker.exchanges] == [1, 0]
 
 
@@ -170,6 +172,8 @@ def test_throw_and_send() -> None:
     seen: list[Any] = []
 
     class Call:
+        started = 0.0
+
         def body_over(self, kept: Kept, *, whole: bool, error: BaseException | None) -> None:
             if not kept.ended:
                 kept.ended = error is None
@@ -207,6 +211,8 @@ async def test_throw_and_send_async() -> None:
     seen: list[Any] = []
 
     class Call:
+        started = 0.0
+
         def body_over(self, kept: Kept, *, whole: bool, error: BaseException | None) -> None:
             if not kept.ended:
                 kept.ended = error is None

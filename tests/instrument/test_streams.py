@@ -552,3 +552,49 @@ def test_later_runs_outside_collections() -> None:
     finally:
         finalizing.unwatch()
         finalizing.unwatch()
+
+
+@pytest.mark.parametrize(
+    ("chunk", "real"),
+    [
+        (b"A", 33 + 1),
+        ("–" * 100, 2 * 100),
+        ({"candidates": [{"content": {"parts": [{"text": "x" * 1000}]}}]}, 4 * 184 + 1000),
+        ([0] * 1000, 8 * 1000),
+        (object(), 16),
+    ],
+    ids=["bytes", "text", "payload", "list", "object"],
+)
+def test_what_is_kept_counts_as_the_memory_it_holds(chunk: Any, real: int) -> None:
+    """With what each object costs beside its content; a payload with all that is in it."""
+    kept = bodies.Kept()
+    kept.keep(chunk)
+    assert real <= kept.size <= 9 * real
+
+
+@pytest.mark.parametrize("chunk", [b"A", {"text": "x" * 1000}], ids=["bytes", "payload"])
+def test_a_stream_of_small_chunks_is_given_up_at_the_cap(
+    monkeypatch: pytest.MonkeyPatch, chunk: Any
+) -> None:
+    """However small its chunks are, and however deep their content."""
+    monkeypatch.setattr(bodies, "CAP", 1 << 16)
+    kept = bodies.Kept()
+    for _ in range(2000):
+        kept.keep(chunk)
+    assert (kept.full, kept.chunks) == (True, [])
+
+
+def test_the_size_of_a_payload_is_counted_as_far_as_the_cap(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A payload of any size takes no more steps than the cap allows."""
+    seen = 0
+
+    def counted(part: Any) -> int:
+        nonlocal seen
+        seen += 1
+        return sys.getsizeof(part)
+
+    monkeypatch.setattr(bodies, "getsizeof", counted)
+    bodies.held([[n] for n in range(100_000)], 1 << 16)
+    assert seen < (1 << 16) // bodies.SLOT
