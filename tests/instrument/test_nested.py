@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import anthropic
+import openai  # noqa: F401 - an SDK is attached once it is imported
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
