@@ -12,7 +12,7 @@ After a fault the server is left alone for a while (`shared`). A single key of a
 fault: it holds nothing, and writing replaces it.
 
 Bounds: `max_turns` turns, the oldest go first; the age of the ledger, as the time to live of all
-that is kept; of each key the newest 16 turns. A number of a turn that is gone may be named until
+that is kept; of each key the newest 32 turns. A number of a turn that is gone may be named until
 its key is too old: asked for, there is no such turn.
 """
 
@@ -41,6 +41,8 @@ _ALL: Final = _PREFIX + b"all"
 _KEY_BYTES: Final = 32
 _WAIT_S: Final = 0.05
 _CONNECT_S: Final = 0.25
+_KEPT: Final = 2 * MAX_SAME_KEY
+"""Numbers in a set: those of a process whose clock is ahead take no place of the others'."""
 _COMMANDS: Final = 512
 """Of writing in one round trip: a server answers as many in 5 ms, and a busy one in 250."""
 _MEMBER: Final = re.compile(rb"[0-9a-f]{16}")
@@ -76,15 +78,15 @@ class RedisStore:
         (key,) = self._all([("GETRANGE", _KEY, 0, KEY_BYTES.stop)])
         return b"" if key is None else key
 
-    def numbers(self, keys: Sequence[bytes]) -> list[list[object]]:
-        """For each key the numbers of turns that may hold it, in one round trip."""
-        found = self._all([("ZRANGE", _set(b"k", key), -MAX_SAME_KEY, -1) for key in keys])
-        return [_numbers(members) for members in found]
+    def numbers(self, keys: Sequence[bytes], latest: int) -> list[list[object]]:
+        """For each key the numbers of turns that may hold it, at most the newest 16 to `latest`."""
+        found = self._all([("ZRANGE", _set(b"k", key), -_KEPT, -1) for key in keys])
+        return [_numbers(members, latest) for members in found]
 
-    def newest(self, conversation: bytes) -> list[object]:
-        """Numbers of turns that may be of a conversation, at most the newest 16."""
-        (members,) = self._all([("ZRANGE", _set(b"c", conversation), -MAX_SAME_KEY, -1)])
-        return _numbers(members)
+    def newest(self, conversation: bytes, latest: int) -> list[object]:
+        """Numbers of turns that may be of a conversation, at most the newest 16 to `latest`."""
+        (members,) = self._all([("ZRANGE", _set(b"c", conversation), -_KEPT, -1)])
+        return _numbers(members, latest)
 
     def records(self, numbers: Sequence[int]) -> list[object]:
         """What is kept under each of these numbers, or None, in one round trip.
@@ -117,13 +119,14 @@ class RedisStore:
             for name in sets:
                 asked += (
                     ("ZADD", name, 0, member),
-                    ("ZREMRANGEBYRANK", name, 0, -MAX_SAME_KEY - 1),
+                    ("ZREMRANGEBYRANK", name, 0, -_KEPT - 1),
                     ("EXPIRE", name, life),
                 )
         said = [reply for some in _chunks(asked) for reply in self._all(some)]
         wrong = {name for (_, name, *_), reply in zip(asked, said, strict=True) if reply is None}
         if wrong:  # of another type, under our prefix: nobody's but a stranger's
             self._all([("DEL", name) for name in wrong])
+            self._all([command for command in asked if command[1] in wrong])
         return self._prune(oldest, latest)
 
     def _prune(self, oldest: int, latest: int) -> int:
@@ -206,11 +209,15 @@ def _member(number: int) -> bytes:
     return b"%016x" % number
 
 
-def _numbers(members: Iterable[object] | None) -> list[object]:
-    """What members of a set say, none of which is a number where it is not spelt as ours are."""
-    if members is None:
-        return [None]
-    return [int(m, 16) if type(m) is bytes and _MEMBER.fullmatch(m) else None for m in members]
+def _numbers(members: Iterable[object] | None, latest: int) -> list[object]:
+    """The newest of what members of a set say to `latest`; None for one not spelt as ours are."""
+    found: list[object] = []
+    for member in (None,) if members is None else members:
+        if type(member) is not bytes or not _MEMBER.fullmatch(member):
+            found.append(None)
+        elif (number := int(member, 16)) <= latest:
+            found.append(number)
+    return found[-MAX_SAME_KEY:]
 
 
 def _chunks(asked: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import os
 import secrets
 import sqlite3
@@ -30,7 +29,7 @@ from typing import Final, NamedTuple
 from otel_sealed.ledger.index import MAX_SAME_KEY
 from otel_sealed.ledger.memory import MAX_BYTES, MAX_TURNS
 from otel_sealed.ledger.packed import Corrupt, found_by
-from otel_sealed.ledger.shared import BATCH, Row, SharedLedger
+from otel_sealed.ledger.shared import BATCH, Row, SharedLedger, files
 from otel_sealed.ledger.shared.trust import KEY_BYTES, MAX_RECORD, bare
 
 __all__ = ["Look", "SqliteStore", "look", "opened"]
@@ -41,7 +40,8 @@ _UNSIGNED: Final = 1
 _KEY_BYTES: Final = 32
 _READ_WAIT_S: Final = 0.02
 _WRITE_WAIT_S: Final = 2.0
-_PRIVATE: Final = 0o600
+_STEPS: Final = 10**6
+"""Steps of SQLite's machine after which a statement is ended: none of ours takes a tenth of it."""
 _UNPRUNED: Final = 16 * BATCH
 """As many turns above the bound are plausible: a batch of each of some processes that write."""
 _SCHEMA: Final = """
@@ -55,7 +55,9 @@ _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
     INSERT OR IGNORE INTO facts VALUES ('turns', 0);
 """
-_NUMBERS: Final = "SELECT number FROM {table} WHERE key = ? ORDER BY number DESC LIMIT ?"
+_NUMBERS: Final = """
+    SELECT number FROM {table} WHERE key = ? AND number <= ? ORDER BY number DESC LIMIT ?
+"""
 _FIND_KEY: Final = _NUMBERS.format(table="keys")
 _FIND_CONVERSATION: Final = _NUMBERS.format(table="conversations")
 _UNSIGNED_GONE: Final = """
@@ -75,14 +77,6 @@ _RECORD: Final = _TURNS(before="", which="number = ?")
 _OLD: Final = _TURNS(before="number, ", which="number < ? ORDER BY number LIMIT ?")
 _LATE: Final = _TURNS(before="number, ", which="number > ? ORDER BY number DESC LIMIT ?")
 _HELD: Final = "SELECT value FROM facts WHERE name = 'turns'"
-
-
-class SymbolicLinkError(OSError):
-    """The ledger is a symbolic link: what it leads to is not ours to change."""
-
-    def __init__(self) -> None:
-        """It has the number that the system has for it."""
-        super().__init__(errno.ELOOP, "it is a symbolic link")
 
 
 class SqliteStore:
@@ -109,14 +103,15 @@ class SqliteStore:
         writer.execute("INSERT OR IGNORE INTO facts VALUES ('key', ?)", ours)
         return next(iter(_column(writer, _KEY)), 0)
 
-    def numbers(self, keys: Sequence[bytes]) -> list[list[object]]:
-        """For each key the numbers of turns that may hold it, at most the newest 16."""
+    def numbers(self, keys: Sequence[bytes], latest: int) -> list[list[object]]:
+        """For each key the numbers of turns that may hold it, at most the newest 16 to `latest`."""
         reader = self._reading()
-        return [_column(reader, _FIND_KEY, _short(key), MAX_SAME_KEY) for key in keys]
+        return [_column(reader, _FIND_KEY, _short(key), latest, MAX_SAME_KEY) for key in keys]
 
-    def newest(self, conversation: bytes) -> list[object]:
-        """Numbers of turns that may be of a conversation, at most the newest 16."""
-        return _column(self._reading(), _FIND_CONVERSATION, _short(conversation), MAX_SAME_KEY)
+    def newest(self, conversation: bytes, latest: int) -> list[object]:
+        """Numbers of turns that may be of a conversation, at most the newest 16 to `latest`."""
+        which = (_short(conversation), latest, MAX_SAME_KEY)
+        return _column(self._reading(), _FIND_CONVERSATION, *which)
 
     def records(self, numbers: Sequence[int]) -> list[object]:
         """What is kept under each of these numbers, or None."""
@@ -174,25 +169,30 @@ class SqliteStore:
                 self._reader.close()
                 self._reader = None
             self._read_of = self._files
-            _no_link(self._path)
+            files.no_link(self._path)
             # by its name as a URI: a file that is not there is a fault, and nothing to be made
             reader = _connect(f"{self._path.as_uri()}?mode=rw", _READ_WAIT_S)
-            reader.execute("PRAGMA query_only = ON")
+            try:
+                reader.execute("PRAGMA query_only = ON")
+                _ours(reader)
+            except BaseException:
+                reader.close()
+                raise
             self._reader = reader
         return self._reader
 
     def _writing(self) -> sqlite3.Connection:
         """A connection to the file that has the name now, with its tables."""
-        if self._writer is not None and self._file == _identity(self._path):
+        if self._writer is not None and self._file == files.identity(self._path):
             return self._writer
         if self._writer is not None:  # of a file that was deleted or replaced
             self._writer.close()
             self._writer = None
-        made = _private(self._path)
+        made = files.private(self._path)
         writer = _connect(self._path.as_uri(), _WRITE_WAIT_S)
         try:
             _prepare(writer)
-            _same(self._path, made)
+            files.same(self._path, made)
         except BaseException:
             writer.close()
             raise
@@ -257,7 +257,7 @@ class Look(NamedTuple):
 
 def look(path: Path) -> Look:
     """Look at a ledger that is there. Raises sqlite3.Error or OSError."""
-    _no_link(path)
+    files.no_link(path)
     private = not stat.S_IMODE(path.stat().st_mode) & 0o077
     store = SqliteStore(path)
     try:
@@ -273,16 +273,30 @@ def _connect(uri: str, wait_s: float) -> sqlite3.Connection:
         uri, timeout=wait_s, isolation_level=None, check_same_thread=False, uri=True
     )
     connection.text_factory = bytes  # no text there is of use, and decoding some of it would raise
+    connection.set_progress_handler(lambda: 1, _STEPS)
     return connection
+
+
+def _ours(connection: sqlite3.Connection) -> int:
+    """The format of a file. Raises sqlite3.DatabaseError where it is somebody else's.
+
+    A view or a trigger in it would be code of whoever made it.
+    """
+    application, version = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("application_id", "user_version")
+    )
+    other = "SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')"
+    strange = connection.execute(other).fetchone()[0]
+    if application != APPLICATION or version not in (FORMAT, _UNSIGNED) or strange:
+        raise sqlite3.DatabaseError("no ledger of this format")
+    return int(version)
 
 
 def _prepare(writer: sqlite3.Connection) -> None:
     """Make the tables. Raises sqlite3.DatabaseError where the file is somebody else's."""
-    application = writer.execute("PRAGMA application_id").fetchone()[0]
     tables = writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    version = writer.execute("PRAGMA user_version").fetchone()[0]
-    if tables and (application != APPLICATION or version not in (FORMAT, _UNSIGNED)):
-        raise sqlite3.DatabaseError("no ledger of this format")
+    version = _ours(writer) if tables else FORMAT
     writer.execute("PRAGMA journal_mode = WAL")
     writer.execute("PRAGMA synchronous = OFF")
     if not tables:
@@ -308,41 +322,6 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         with contextlib.suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
-
-
-def _private(path: Path) -> tuple[int, int]:
-    """Make the file for its owner alone, or make it so: it holds a key. Raises OSError.
-
-    Which file that is.
-    """
-    _no_link(path)
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-    descriptor = os.open(path, flags, _PRIVATE)
-    try:
-        found = os.fstat(descriptor)
-        if stat.S_IMODE(found.st_mode) & 0o077 and hasattr(os, "fchmod"):
-            os.fchmod(descriptor, _PRIVATE)
-    finally:
-        os.close(descriptor)
-    return found.st_dev, found.st_ino
-
-
-def _no_link(path: Path) -> None:
-    if path.is_symlink():
-        raise SymbolicLinkError
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return (0, 0)
-    return found.st_dev, found.st_ino
-
-
-def _same(path: Path, made: tuple[int, int]) -> None:
-    if _identity(path) != made:
-        raise FileNotFoundError(errno.ENOENT, "it was replaced while it was opened")
 
 
 def _column(connection: sqlite3.Connection, asked: str, *values: int) -> list[object]:

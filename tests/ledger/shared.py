@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from fakeredis import TcpFakeServer
 
 from otel_sealed.model import Block, Kind, Role, State, Turn, Value
 
@@ -50,16 +45,3 @@ def turn(*names: str, conversation: str = "c", parent: int = -1) -> Turn:
         thread=digest("thread"),
         chain=digest("chain"),
     )
-
-
-@contextmanager
-def redis_server() -> Iterator[str]:
-    """A server that speaks Redis on loopback, by its URL."""
-    with TcpFakeServer(("127.0.0.1", 0)) as serving:
-        thread = threading.Thread(target=serving.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"redis://127.0.0.1:{serving.server_address[1]}"
-        finally:
-            serving.shutdown()
-            thread.join()

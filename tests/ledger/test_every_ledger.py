@@ -21,7 +21,8 @@ from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.ledger.protocol import Ledger
 from otel_sealed.ledger.shared import SharedLedger
 from otel_sealed.model import Message, Speaker, Turn
-from tests.ledger.shared import KEY, digest, redis_server, turn
+from tests.ledger.redis_server import redis_server
+from tests.ledger.shared import KEY, digest, turn
 
 
 class Elsewhere:

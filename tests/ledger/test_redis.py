@@ -18,7 +18,8 @@ from otel_sealed.ledger.redis import RedisStore, opened
 from otel_sealed.ledger.shared import SharedLedger
 from otel_sealed.model import Message, Speaker
 from otel_sealed.telemetry.settings import Settings
-from tests.ledger.shared import KEY, digest, redis_server, turn
+from tests.ledger.redis_server import redis_server
+from tests.ledger.shared import KEY, digest, turn
 
 DAY = 86_400.0
 
@@ -118,9 +119,9 @@ def test_a_request_is_located_in_few_round_trips(server: str, made: list[SharedL
     trips = [0]
 
     def counted(ask: Any) -> Any:
-        def asked(*what: Any) -> Any:
+        def asked(*what: Any, **more: Any) -> Any:
             trips[0] += 1
-            return ask(*what)
+            return ask(*what, **more)
 
         return asked
 

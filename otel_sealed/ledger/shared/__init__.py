@@ -179,7 +179,7 @@ class SharedLedger:
             return -1
         with self._lock:
             own = self._number(self._memory.last(conversation))
-        there = self._asked(self._store.newest, conversation) or ()
+        there = self._asked(self._store.newest, conversation, self._clock.latest()) or ()
         for number in reversed(self._trust.numbers(there)):
             turn = self.get(number) if number > own else None
             if turn is not None and turn.conversation == conversation:
@@ -189,12 +189,15 @@ class SharedLedger:
     def _found(self, keys: list[bytes]) -> dict[bytes, list[int]]:
         """For each key the turns in the store that hold it, but for those in memory."""
         named: dict[bytes, list[int]] = {key: [] for key in keys}
+        latest, wanted = self._clock.latest(), dict[int, None]()
         for some in _chunks(keys, _KEYS_AT_ONCE):
-            there = self._asked(self._store.numbers, some) or ()
+            there = self._asked(self._store.numbers, some, latest) or ()
             for key, numbers in zip(some, there, strict=False):
                 if numbers:
                     named[key] = self._trust.numbers(numbers)
-        wanted = dict.fromkeys(number for numbers in named.values() for number in numbers)
+                    wanted.update(dict.fromkeys(named[key]))
+        if not wanted:
+            return named
         with self._lock:
             others = [number for number in wanted if not self._mine(number)]
         holds = {number: _keys(data) for number, data in self._records(others)}
@@ -225,6 +228,7 @@ class SharedLedger:
         except Corrupt:
             self._health.refuse()
             return None
+        self._clock.saw(number)
         with self._lock:
             self._read.forget(number)
             self._read.keep(turn, len(data))
@@ -279,7 +283,7 @@ class SharedLedger:
                 self._health.no_key()
         self._trust.key(self.key)
 
-    def _asked(self, ask: Callable[..., T], what: object) -> T | None:
+    def _asked(self, ask: Callable[..., T], what: object, *more: object) -> T | None:
         """What the store says; None where it is not to be used, or fails.
 
         Every reading goes through here.
@@ -291,7 +295,7 @@ class SharedLedger:
             if not self._health.well():  # it failed while this thread waited for its turn
                 return None
             try:
-                return ask() if what is None else ask(what)
+                return ask() if what is None else ask(what, *more)
             except Exception as error:  # noqa: BLE001 - whatever it was, it is the store's
                 self._health.failed(error)
                 return None
@@ -321,8 +325,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-def _chunks(things: list[T], size: int) -> Iterator[list[T]]:
-    return (things[at : at + size] for at in range(0, len(things), size))
+def _chunks(things: list[T], size: int) -> Sequence[list[T]]:
+    if len(things) <= size:
+        return (things,) if things else ()
+    return [things[at : at + size] for at in range(0, len(things), size)]
 
 
 def _keys(data: bytes) -> Iterable[bytes]:

@@ -29,11 +29,11 @@ class Store(Protocol):
     def open(self) -> object:
         """Reach it, or make it; the key that its processes share, None where it keeps none."""
 
-    def numbers(self, keys: Sequence[bytes]) -> list[list[object]]:
-        """For each key the numbers of turns that may hold it, at most the newest 16."""
+    def numbers(self, keys: Sequence[bytes], latest: int) -> list[list[object]]:
+        """For each key the numbers of turns that may hold it, at most the newest 16 to `latest`."""
 
-    def newest(self, conversation: bytes) -> list[object]:
-        """Numbers of turns that may be of a conversation, at most the newest 16."""
+    def newest(self, conversation: bytes, latest: int) -> list[object]:
+        """Numbers of turns that may be of a conversation, at most the newest 16 to `latest`."""
 
     def records(self, numbers: Sequence[int]) -> list[object]:
         """What is kept under each of these numbers, or None."""

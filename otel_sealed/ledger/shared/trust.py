@@ -77,21 +77,22 @@ class Trust:
 
     def signed(self, number: int, data: bytes) -> bytes:
         """A packed turn as a store keeps it."""
-        return bytes((data[0] | _SIGNED,)) + data[1:] + self._mac(number, data)
+        record = bytes((data[0] | _SIGNED,)) + data[1:]
+        return record + self._mac(number, record)
 
     def genuine(self, number: int, value: object) -> bytes | None:
         """The packed turn that a holder of the key put under `number`; None where it is none."""
         if value is None or (type(value) is bytes and value[:1] == _OLD and whole(value)):
             return None
         if type(value) is bytes and len(value) > MAC and fits(value):
-            data = bare(value)
-            if hmac.compare_digest(value[-MAC:], self._mac(number, data)):
-                return data
+            mac = self._mac(number, value[:-MAC])
+            if hmac.compare_digest(value[-MAC:], mac):
+                return bare(value)
         self._refused()
         return None
 
-    def _mac(self, number: int, data: bytes) -> bytes:
-        return hmac.digest(self._key, number.to_bytes(8, "big") + data, "sha256")[:MAC]
+    def _mac(self, number: int, record: bytes) -> bytes:
+        return hmac.digest(self._key, number.to_bytes(8, "big") + record, "sha256")[:MAC]
 
 
 def bare(record: bytes) -> bytes:
