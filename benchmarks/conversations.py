@@ -1,15 +1,15 @@
-"""What a call costs with many live conversations in one process, and what their stands hold.
+"""What a call costs with many live conversations in one process, and what is kept of them.
 
     python benchmarks/conversations.py [--live 100,1000,10000] [--turns 5] [--alike] [--json]
 
 Conversations take turns: each grows to `--turns` turns through the tracker, a call of each at a
 time, and of the last round the calls are measured, in a sample spread over all. `resumed` is the
-share of those calls that were judged from a stand; where it falls, a call costs what a reading of
+share of those calls that began at a checkpoint; where it falls, a call costs what a reading of
 everything does. `--alike`: all begin with the same 4 KB. The clock is the CPU time of the process.
 
 Memory is asked for in a second run under tracemalloc, of a thousand conversations at most: what is
-freed when all stands are forgotten, beside what they count (`error`). `rss` is what the process
-grew by in the first run, ledger included, the conversations themselves left out.
+freed when all checkpoints are forgotten, and by how much what was counted differs. `rss` is what
+the process grew by in the first run, ledger included.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from otel_sealed.tracker import Tracker
 
 PREAMBLE = "Read the task, look at the repository, and answer in the form that was asked for. " * 50
 MEASURED = 1_000
-"""Calls that are timed, and conversations whose stands are weighed: enough for a median."""
+"""Calls that are timed, and conversations whose checkpoints are weighed: enough for a median."""
 
 
 def answer(number: int, turn: int) -> dict[str, Any]:
@@ -98,16 +98,16 @@ def in_turn(live: int, turns: int, beginning: str) -> dict[str, float]:
         "p90": statistics.quantiles(taken, n=10)[-1],
         "resumed": statistics.mean(resumed),
         "rss": (resident() - before) / 2**20,
-        "stands": settled.held / 2**20 if settled is not None else 0,
+        "kept": settled.held / 2**20 if settled is not None else 0,
     }
 
 
 def held(live: int, turns: int, beginning: str) -> dict[str, float]:
-    """MiB that stands free when they are forgotten, and what was counted."""
+    """MiB that are free when all checkpoints are forgotten, and what was counted."""
     tracker = Tracker(b"k" * 32)
     settled = tracker._core.settled  # noqa: SLF001 - the same
     if settled is None:
-        raise SystemExit("this tracker keeps no stands")
+        raise SystemExit("this tracker keeps no checkpoints")
     tracemalloc.start()
     for turn in range(turns):
         for number in range(live):
@@ -129,7 +129,7 @@ def resident() -> int:
     return int(pages) * 4096
 
 
-def apart(function: Any, *arguments: Any) -> dict[str, float]:
+def isolated(function: Any, *arguments: Any) -> dict[str, float]:
     """The result of a process of its own, so that no run sees the memory of another."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         found: dict[str, float] = pool.submit(function, *arguments).result()
@@ -147,14 +147,14 @@ def main(arguments: list[str]) -> None:
     beginning = PREAMBLE if given.alike else ""
     rows = []
     for live in map(int, given.live.split(",")):
-        row = apart(in_turn, live, given.turns, beginning)
-        row |= apart(held, min(live, MEASURED), given.turns, beginning)
+        row = isolated(in_turn, live, given.turns, beginning)
+        row |= isolated(held, min(live, MEASURED), given.turns, beginning)
         rows.append(row)
         if not given.json:
             print(
                 f"{live:7} live  {row['us']:7.0f} us a call (p90 {row['p90']:.0f})  "
                 f"resumed {row['resumed']:4.0%}  rss +{row['rss']:.0f} MiB  "
-                f"stands {row['stands']:.1f} MiB  "
+                f"kept {row['kept']:.1f} MiB  "
                 f"counted {row['counted']:.2f} of {row['freed']:.2f} MiB ({row['error']:+.0%})"
             )
     if given.json:

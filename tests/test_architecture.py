@@ -100,7 +100,7 @@ ROOMS = {
         floor=3,
         siblings=names(
             "judge overlay tracker.disputes tracker.effects tracker.lasting tracker.memo"
-            " tracker.position tracker.settled"
+            " tracker.lines tracker.position tracker.settled"
         ),
     ),
     # the rows a stand keeps
@@ -110,7 +110,8 @@ ROOMS = {
     "tracker.disputes": Room(floor=3, impure=names("threading")),
     "tracker.effects": Room(floor=3, impure=names("threading")),
     "tracker.memo": Room(floor=3, impure=names("threading")),
-    "tracker.settled": Room(floor=3, siblings=names("tracker.lasting"), impure=names("threading")),
+    "tracker.settled": Room(floor=3, siblings=names("tracker.lasting")),
+    "tracker.lines": Room(floor=3, siblings=names("tracker.settled"), impure=names("threading")),
     # 4 emission
     "telemetry": Room(
         floor=4,

@@ -141,7 +141,7 @@ class EventLog:
     @property
     def taken(self) -> bool:
         """Whether a logger provider takes the events."""
-        # a logger made before there was a provider stands for the real one
+        # a logger made before there was a provider is a proxy of the real one
         real = getattr(self._logger, "_logger", self._logger)
         return not isinstance(real, _logs.NoOpLogger)
 

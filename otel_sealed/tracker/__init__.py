@@ -22,8 +22,8 @@ from otel_sealed.providers.families import Families
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.disputes import Disputes
 from otel_sealed.tracker.effects import Effects
+from otel_sealed.tracker.lines import Settled
 from otel_sealed.tracker.observation import Observation
-from otel_sealed.tracker.settled import Settled
 
 __all__ = ["MAX_ABSENT", "NO_TURNS", "Tracker"]
 

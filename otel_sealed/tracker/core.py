@@ -13,8 +13,8 @@ from otel_sealed.model import Role
 from otel_sealed.providers.families import Families
 from otel_sealed.tracker.disputes import Disputes
 from otel_sealed.tracker.effects import Effects
+from otel_sealed.tracker.lines import Settled
 from otel_sealed.tracker.memo import Memo
-from otel_sealed.tracker.settled import Settled
 from otel_sealed.wire import Reader
 
 

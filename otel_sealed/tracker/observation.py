@@ -29,8 +29,9 @@ from otel_sealed.overlay import Said, overlay, provider_says, refused
 from otel_sealed.providers.vendors import resolve
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.judging import Asked, Judged, resumed, whole
+from otel_sealed.tracker.lines import Resumed
 from otel_sealed.tracker.recording import MODEL, Came, clean, record
-from otel_sealed.tracker.settled import Resumed, Stand, before_tip, rolled
+from otel_sealed.tracker.settled import Stand, before_tip, rolled
 from otel_sealed.tracker.standing import stands
 from otel_sealed.wire import Sent, as_json, as_payloads
 from otel_sealed.wire.checkpoint import History, Rest, history

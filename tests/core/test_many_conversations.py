@@ -15,7 +15,7 @@ import pytest
 from otel_sealed.contract import Exchange
 from otel_sealed.model import Report
 from otel_sealed.tracker import Tracker
-from otel_sealed.tracker.settled import ALIKE, MAX_BYTES, Settled
+from otel_sealed.tracker.lines import ALIKE, MAX_BYTES, Settled
 from otel_sealed.wire.checkpoint import ByteHistory, ItemHistory
 from tests.core.conversations import (
     DIALECTS,
@@ -72,7 +72,7 @@ def resumed(reports: list[Report]) -> int:
 
 
 def bounded(max_bytes: int) -> tuple[Tracker, Settled]:
-    """A tracker whose stands hold so much at most."""
+    """A tracker that keeps so much at most."""
     tracker, settled = Tracker(KEY), Settled(max_bytes)
     tracker._core = dataclasses.replace(tracker._core, settled=settled)
     return tracker, settled

@@ -119,7 +119,7 @@ def test_a_bridge_alone_has_the_event_and_the_terminal_nothing(
 
 
 @pytest.mark.parametrize("silenced", ["disabled", "filtered", "level", "not propagated"])
-def test_the_line_beside_a_bridge_obeys_the_settings_of_the_logger(
+def test_the_line_next_to_a_bridge_obeys_the_settings_of_the_logger(
     silenced: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, root = logging.getLogger("otel_sealed"), logging.getLogger()
