@@ -59,7 +59,7 @@ anything = st.recursive(
     ),
     max_leaves=25,
 )
-values = st.sampled_from(HOSTILE) | anything
+values = st.sampled_from(HOSTILE).map(copy.deepcopy) | anything
 dialects = st.sampled_from(MATRIX)
 
 
