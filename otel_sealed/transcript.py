@@ -1,19 +1,15 @@
 """Exchange transcripts: the offline form of what a wrapped client sees, one JSON object a line.
 
-A file is read line by line and never held as a whole. pydantic looks at the keys of the envelope
-only, never at a body. An error names file, line and reason, and no content: not even a value of the
-wrong type is quoted.
+A file is read line by line, within the bounds of `wire.intake`, and never held as a whole. pydantic
+looks at the keys of the envelope only, never at a body. An error names file, line and reason, and
+no content: not even a value of the wrong type is quoted.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from importlib import import_module
-from io import BufferedReader, RawIOBase
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -21,9 +17,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from otel_sealed.contract import Api, Exchange
 from otel_sealed.errors import SealedError
-
-MAX_LINE: Final = 1 << 28
-"""Most bytes of one line (256 MiB): a file without line ends must not fill the memory."""
+from otel_sealed.wire import intake
+from otel_sealed.wire.inflate import DamagedError, UnknownEncodingError
+from otel_sealed.wire.intake import GZIP, WHY, ZSTD, Inflated, NotJson
+from otel_sealed.wire.parse import Unread
 
 _BODIES: Final = {
     "request": ((dict,), "a JSON object"),
@@ -33,8 +30,6 @@ _BODIES: Final = {
 HEAD: Final = 1 << 16
 """So many bytes can be peeked at."""
 
-_GZIP: Final = b"\x1f\x8b"
-_ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _REMEDY: Final = "one JSON object a line, as the README describes transcripts"
 
 
@@ -70,12 +65,13 @@ def read(path: str | Path) -> Iterator[Exchange]:
 def exchanges(file: BufferedReader, name: str) -> Iterator[Exchange]:
     """The same of a file that is open; `name` is what errors call it."""
     found = False
-    for number, line in _lines(file, name):
-        text = _decoded(line, _at(name, number))
-        if not text.strip():
+    for number, line in enumerate(intake.lines(file, intake.MAX_LINE)):
+        if line is None:
+            raise SealedError(WHY[intake.SIZE], where=_at(name, number), remedy="leave it out")
+        if not line.strip():
             continue
         found = True
-        yield exchange_of(_parsed(text, _at(name, number)), name, number)
+        yield exchange_of(_parsed(line, _at(name, number)), name, number)
     if not found:
         raise SealedError("holds no exchange", where=name, remedy=_REMEDY)
 
@@ -120,65 +116,39 @@ def opened(name: str) -> Iterator[BufferedReader]:
     Raises:
         SealedError: It cannot be read, or turns out damaged while it is.
     """
-    damage: tuple[type[Exception], ...] = (EOFError, zlib.error, gzip.BadGzipFile)
     try:
         with cast("BufferedReader[Any]", Path(name).open("rb", HEAD)) as raw:
             magic = raw.peek(4)[:4]
-            if magic == _ZSTD:
-                zstd = _zstd(name)
-                damage = (*damage, zstd.ZstdError)
-                unpack: Any = zstd.open(raw, "rb")
-            elif magic[:2] == _GZIP:
-                unpack = gzip.GzipFile(fileobj=raw)
-            else:
+            encoding = "zstd" if magic == ZSTD else "gzip" if magic[:2] == GZIP else ""
+            if not encoding:
                 yield raw
                 return
-            with unpack as unpacked:
-                # a reader of its own, since the one inside of it cannot be peeked at that far
-                yield BufferedReader(cast("RawIOBase", unpacked), HEAD)
-    except damage:
+            with Inflated(raw, encoding) as unpacked:
+                # a reader of its own, which can be peeked at
+                yield BufferedReader(unpacked, HEAD)
+    except (EOFError, DamagedError):
         raise SealedError("a compressed file that is cut off or damaged", where=name) from None
+    except UnknownEncodingError:
+        remedy = "python -m pip install zstandard"
+        raise SealedError(
+            "a zstd file needs the package zstandard", where=name, remedy=remedy
+        ) from None
+    except Unread as unread:
+        raise SealedError(WHY[unread.reason], where=name, remedy="unpack it") from None
     except OSError as error:
         # strerror is the system's own text; the exception itself would repeat the file's name
         raise SealedError(error.strerror or "cannot be read", where=name) from None
 
 
-def _zstd(name: str) -> Any:
-    """The standard library's (3.14), the same for older Pythons, or the one many have."""
-    for module in ("compression.zstd", "backports.zstd", "zstandard"):
-        with suppress(ModuleNotFoundError):
-            return import_module(module)
-    remedy = "python -m pip install zstandard"
-    raise SealedError("a zstd file needs the package zstandard", where=name, remedy=remedy)
-
-
-def _lines(file: BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    while line := file.readline(MAX_LINE):
-        if len(line) == MAX_LINE:
-            raise SealedError("longer than 256 MiB", where=_at(name, number))
-        yield number, line
-        number += 1
-
-
-def _decoded(line: bytes, where: str) -> str:
+def _parsed(line: bytes, where: str) -> Any:
     try:
-        return line.decode("utf-8-sig", "surrogatepass")
-    except UnicodeDecodeError:
-        raise SealedError("not UTF-8 text", where=where, remedy=_REMEDY) from None
-
-
-def _parsed(text: str, where: str) -> Any:
-    """Parsed JSON; the original error is not chained, since it holds the whole line."""
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise SealedError("nested too deeply", where=where) from None
-    except json.JSONDecodeError as error:
-        what = f"not valid JSON at character {error.pos + 1}"
+        return intake.value_of(line)
+    except NotJson as error:
+        what = f"not valid JSON at character {error.at}"
         raise SealedError(what, where=where, remedy=_REMEDY) from None
-    except ValueError:
-        raise SealedError("holds a number that is too long", where=where) from None
+    except Unread as unread:
+        remedy = _REMEDY if unread.reason == "encoding" else ""
+        raise SealedError(WHY[unread.reason], where=where, remedy=remedy) from None
 
 
 def _body(line: dict[str, Any], key: str, where: str) -> Any:

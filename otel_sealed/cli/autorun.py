@@ -2,8 +2,8 @@
 
 Where the environment configures an exporter, this is zero code as `opentelemetry-instrument` has
 it: the whole of its loader where it is installed, else the SDK as its environment says, and us.
-Where it does not, telemetry of ours alone goes into the folder; nothing global is set, so that what
-the program sets up itself stays its own.
+Where it does not, telemetry of ours alone goes into the folder, where the key and the ledger are,
+too; nothing global is set, so that what the program sets up itself stays its own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from otel_sealed.cli.exporters import SIGNALS, configured
 
 RUN: Final = "_OTEL_SEALED_RUN"
 """Names the run, in the files it leaves. Ours alone: no setting."""
+LEDGER: Final = "ledger.sqlite"
+"""The file of a record folder in which its runs remember what they received; mode 0600, and bounded
+by `OTEL_SEALED_MAX_TURNS`, `OTEL_SEALED_LEDGER_MAX_MB` and `OTEL_SEALED_LEDGER_MAX_DAYS`."""
 BOOTSTRAP: Final = Path(__file__).with_name("bootstrap")
 _LOADER: Final = "opentelemetry.instrumentation.auto_instrumentation"
 
@@ -84,7 +87,7 @@ def _into_folder(settings: Any) -> None:
     made.tracer.add_span_processor(SealedSpanProcessor())
     try:
         prepare(store.folder)
-        settings = keyed(settings, store.folder)
+        settings = remembering(keyed(settings, store.folder), store.folder)
     except OSError as error:
         store.complain(error)
     instrument(
@@ -95,6 +98,17 @@ def _into_folder(settings: Any) -> None:
     )
     attach.want("alerts")
     attach.want("folder", lambda: made.ours)
+
+
+def remembering(settings: Any, folder: Path) -> Any:
+    """`settings` with a ledger in the folder, unless they name one themselves.
+
+    The next run there then knows what this one received: a conversation resumed from a file, which
+    is what most agents of a command line do, is judged.
+    """
+    if "ledger" in settings.model_fields_set:
+        return settings
+    return settings.model_copy(update={"ledger": f"sqlite://{folder / LEDGER}"})
 
 
 def main() -> None:

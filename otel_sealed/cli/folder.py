@@ -30,6 +30,7 @@ from otel_sealed import vocab
 from otel_sealed.cli.lines import SIGNALS, Lines, Store, open_private, prepare
 from otel_sealed.errors import SealedError
 from otel_sealed.instrument.guard import shield
+from otel_sealed.triage.sums import failed
 
 NAME: Final = ".otel-sealed"
 
@@ -143,6 +144,8 @@ class OursOnly(SpanProcessor):
     def _stripped(self, span: ReadableSpan, attributes: Mapping[str, Any]) -> ReadableSpan:
         kept = {k: v for k, v in attributes.items() if k.startswith(f"{vocab.SCOPE}.")}
         kept |= {k: vocab.model_name(attributes[k]) for k in self._KEPT if k in attributes}
+        if error := failed(attributes):
+            kept[vocab.ERROR_TYPE] = error
         words = (kept.get(vocab.OPERATION, "call"), kept.get(vocab.REQUEST_MODEL, ""))
         return ReadableSpan(
             name=" ".join(words).strip(),

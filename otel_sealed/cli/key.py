@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,15 +19,37 @@ if TYPE_CHECKING:
 
 NAME: Final = "key"
 _BYTES: Final = 32
+_LONGEST: Final = 256
+"""Characters of the longest key there is, in hex, with room."""
 
 
 def read(folder: Path) -> bytes:
-    """The key of a folder; empty where there is none that could be read."""
+    """The key of a folder; empty where there is none that could be read.
+
+    A key that others may read is none, nor is a link: a repository could bring one along, and who
+    knows the key can tell from a digest what was hashed.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        key = decode_key((folder / NAME).read_text("ascii").strip())
+        file = os.open(folder / NAME, flags | getattr(os, "O_CLOEXEC", 0))
+        try:
+            if not _private(os.fstat(file)):
+                return b""
+            key = decode_key(os.read(file, _LONGEST).decode("ascii").strip())
+        finally:
+            os.close(file)
     except (OSError, ValueError):
         return b""
     return key if len(key) in KEY_BYTES else b""
+
+
+def _private(found: os.stat_result) -> bool:
+    if not stat.S_ISREG(found.st_mode):
+        return False
+    if os.name == "nt":  # its modes say nothing of who may read
+        return True
+    mine = found.st_uid in (os.geteuid(), 0) or os.geteuid() == 0
+    return mine and not stat.S_IMODE(found.st_mode) & 0o077
 
 
 def shared(folder: Path) -> bytes:
@@ -47,6 +70,9 @@ def shared(folder: Path) -> bytes:
         # a link appears whole and only where there is none: whoever comes second takes the first's
         os.link(fresh, folder / NAME)
     except FileExistsError:
+        if found := read(folder):
+            return found
+        fresh.replace(folder / NAME)  # what is there is no key of ours
         return read(folder) or key
     except OSError:  # a file system without links
         fresh.replace(folder / NAME)

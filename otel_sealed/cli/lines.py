@@ -10,6 +10,7 @@ says so, and lines are lost until it is not.
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -132,7 +133,13 @@ class Lines(io.TextIOBase):
 
 
 def prepare(folder: Path) -> None:
-    """Make a folder that only its owner may enter and that git ignores."""
+    """Make a folder that only its owner may enter and that git ignores.
+
+    Raises:
+        OSError: It cannot be made, or is a link: a repository could bring one along.
+    """
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, "is a link; OTEL_SEALED_FOLDER may name what it leads to")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     ignore = folder / ".gitignore"
     if not ignore.exists():

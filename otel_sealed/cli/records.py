@@ -5,7 +5,6 @@ Tolerant, since a file may be cut, torn or of another program: what cannot be re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,18 +15,23 @@ from otel_sealed import vocab
 from otel_sealed.errors import SealedError
 from otel_sealed.triage.sources import otlp
 from otel_sealed.triage.sources.signal import RESOURCE, Json, objects, whole
-from otel_sealed.wire.parse import as_text
+from otel_sealed.wire import intake
+from otel_sealed.wire.parse import Unread, as_text
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One span, log event or data point: its name, attributes, service, and when, in ns."""
+    """One span, log event or data point: its name, attributes, service, and when, in ns.
+
+    `span` is the id of the span it is, or is of; empty for a data point.
+    """
 
     kind: str
     name: str
     attributes: Json
     service: str
     at: int
+    span: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +69,10 @@ def files_in(paths: Iterable[str | Path]) -> tuple[Path, ...]:
 def records(files: Iterable[Path]) -> Iterator[Record]:
     """Every record of the files, in their order."""
     for path in files:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for line in file:
-                with suppress(ValueError, RecursionError):
-                    yield from _of_line(json.loads(line))
+        with path.open("rb") as file:
+            for line in intake.lines(file, intake.MAX_LINE):
+                with suppress(Unread, RecursionError):
+                    yield from _of_line(intake.value_of(line or b""))
 
 
 def calls(found: Iterable[Record]) -> Iterator[Record]:
@@ -141,7 +145,7 @@ def _of_line(line: Any) -> Iterator[Record]:
         return
     for found in otlp.signals(line):
         service = as_text(found.resource.get("service.name"))
-        yield Record(found.kind, found.name, found.attributes, service, found.at)
+        yield Record(found.kind, found.name, found.attributes, service, found.at, found.span)
     yield from _points(line)
 
 

@@ -28,7 +28,7 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import SpanKind
 
-from otel_sealed.cli import complain, note
+from otel_sealed.cli import note
 from otel_sealed.cli.demo import quiet
 from otel_sealed.contract import Exchange
 from otel_sealed.errors import SealedError
@@ -45,15 +45,15 @@ _MANY: Final = 100_000
 _TIMES: Final = ("timeUnixNano", "observedTimeUnixNano")
 
 
-def replayed(path: str, key: bytes) -> io.BytesIO:
+def replayed(path: str, key: bytes, cut: list[SealedError]) -> io.BytesIO:
     """The OTLP JSON lines that the calls of a file would have left; digests are made with `key`.
 
-    What cannot be read further on is complained about; what came before counts.
+    What cannot be read further on goes into `cut`; what came before counts.
 
     Raises:
         SealedError: Nothing of it could be read.
     """
-    replay = _Replay(key)
+    replay = _Replay(path, key)
     count = 0
     try:
         with quiet(), reading(path) as source:
@@ -66,29 +66,31 @@ def replayed(path: str, key: bytes) -> io.BytesIO:
     except SealedError as error:
         if not count:
             raise
-        complain(error.line())
+        cut.append(error)
     return io.BytesIO("".join(replay.lines()).encode())
 
 
 class _Numbered(IdGenerator):
-    """Ids that are the number of the exchange."""
+    """Ids that are the number of the exchange; in that of the trace the file is in front of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
         self.number = 1
+        digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).digest()
+        self._file = int.from_bytes(digest[:8]) << 64
 
     def generate_span_id(self) -> int:
         return self.number
 
     def generate_trace_id(self) -> int:
-        return self.number
+        return self._file + self.number
 
 
 class _Replay:
     """One core and one emitter, writing into memory."""
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, path: str, key: bytes) -> None:
         self._spans, self._logs = io.StringIO(), io.StringIO()
-        self._ids = _Numbered()
+        self._ids = _Numbered(path)
         self._times: dict[str, int] = {}
         resource = Resource({})
         tracer = TracerProvider(
@@ -158,4 +160,7 @@ def key_of(paths: Iterable[str]) -> bytes:
 
 def is_evidence(path: str) -> bool:
     """Whether a file is own evidence and no record; never a pipe, which cannot be read twice."""
-    return Path(path).is_file() and looks_like(path)
+    try:
+        return Path(path).is_file() and looks_like(path)
+    except SealedError:
+        return False  # read as a record, it is named as what it is

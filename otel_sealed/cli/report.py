@@ -3,40 +3,52 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
-from otel_sealed.cli import OK, VIOLATED, complain, note
+from otel_sealed.cli import OK, VIOLATED, note
 from otel_sealed.cli.show import plural, ticker, write
-from otel_sealed.cli.triage import STDIN, Asked, indexed
+from otel_sealed.cli.triage import STDIN, Asked, on_index
 from otel_sealed.cli.when import clock
 from otel_sealed.errors import SealedError
+from otel_sealed.triage.index import Index
 from otel_sealed.triage.page import page
 from otel_sealed.triage.report import report
+from otel_sealed.triage.sums import sentences
 
 
 def run(asked: Asked, output: str) -> int:
     """Write the page. Status: 0 nothing is broken, 1 something is, 2 unusable input."""
-    with indexed(asked) as index:
-        stats = index.stats()
-        if not stats.calls:
-            return complain("no call on record", "give a folder of OTLP JSON lines, or a file")
-        found = index.incidents(asked.wanted, asked.limit)
-        with ticker() as ticks:
-            made = report(
-                found,
-                index.conversation,
-                calls=stats.calls,
-                broken=stats.broken,
-                told=lambda done, all_: ticks.say(f"conversation {done} of {all_}"),
-            )
-    version = metadata.version("otel-sealed")
-    until = f", newest call {clock(stats.newest)}" if stats.newest else ""
-    _write(output, page(made, made=f"Made by otel-sealed {version}{until}."))
-    if output != STDIN:
-        problems, incidents = plural(len(made.problems), "problem"), plural(len(found), "incident")
-        note(f"{problems}, {incidents} in {output}")
-    return VIOLATED if found else OK
+    return on_index(asked, partial(_made, output))
+
+
+def _made(output: str, index: Index, asked: Asked) -> Callable[[], int]:
+    stats = index.stats()
+    if not stats.calls and not index.refused and not stats.broken:
+        raise SealedError("no call on record", remedy="give a folder of OTLP JSON lines, or a file")
+    found = index.incidents(asked.wanted, asked.limit)
+    with ticker() as ticks:
+        made = report(
+            found,
+            index.conversation,
+            calls=stats.calls,
+            broken=stats.broken,
+            sums=index.sums(),
+            told=lambda done, all_: ticks.say(f"conversation {done} of {all_}"),
+        )
+
+    def printed() -> int:
+        version = metadata.version("otel-sealed")
+        until = f", newest call {clock(stats.newest)}" if stats.newest else ""
+        _write(output, page(made, made=f"Made by otel-sealed {version}{until}."))
+        if output != STDIN:
+            problems = plural(len(made.problems), "problem")
+            note(f"{problems}, {plural(len(found), 'incident')} in {output}", *sentences(made.sums))
+        return VIOLATED if found else OK
+
+    return printed
 
 
 def _write(output: str, text: str) -> None:

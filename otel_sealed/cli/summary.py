@@ -1,9 +1,13 @@
-"""One screen on what a run showed, from the files it left."""
+"""One screen on what a run showed, from the files it left: what was seen, and what was not.
+
+It never says that all is well of what could not be judged: values that came from elsewhere, calls
+that failed and bodies that were not read are counted and named (`triage.sums`).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +16,13 @@ from typing import Final
 from otel_sealed import vocab
 from otel_sealed.cli import records
 from otel_sealed.cli.records import Loss, Record
+from otel_sealed.triage import sums
+from otel_sealed.triage.sums import Sums
 
 MOST_ROWS: Final = 14
+MOST_VALUES: Final = 100_000
+"""Values told from each other on one screen: some 10 MB of digests."""
+NOTHING_SEEN: Final = "otel-sealed doctor says what would be observed here, and what would not"
 _WORST_FIRST: Final = ("breaks", "degrades")
 
 
@@ -24,6 +33,8 @@ class Summary:
     calls: int = 0
     received: int = 0
     returned: int = 0
+    sums: Sums = field(default_factory=Sums)
+    values: set[tuple[bytes, str]] = field(default_factory=set, repr=False)
     losses: Counter[tuple[str, ...]] = field(default_factory=Counter)
     first: dict[tuple[str, ...], int] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)
@@ -33,7 +44,16 @@ class Summary:
         a = call.attributes
         self.calls += 1
         self.received += _count(a.get(vocab.RECEIVED_COUNT))
-        self.returned += _count(a.get(vocab.RETURNED_COUNT))
+        # a value that was never seen coming in goes back all the same
+        self.returned += _count(a.get(vocab.RETURNED_COUNT)) + sums.strangers(a)
+        if failed := sums.failed(a):
+            self.sums.failed[failed] += 1
+        if unread := sums.unread(a):
+            self.sums.unread[unread] += 1
+        for value in sums.unjudged(a, call.span):
+            if value not in self.values and len(self.values) < MOST_VALUES:
+                self.values.add(value)
+                self.sums.unjudged[value[1]] += 1
         if a.get(vocab.PROVIDER_VERDICT) == "rejected":
             self.refusals[vocab.word(a.get(vocab.REJECTION_CLASS))] += 1
         for loss in records.losses([call]):
@@ -61,26 +81,39 @@ def summarise(files: Iterable[Path]) -> Summary:
 
 
 def lines(summary: Summary) -> list[str]:
-    """The screen, without what stands around it."""
+    """The screen, without what is around it."""
     if not summary.calls:
-        return ["no call was observed"]
+        return [f"no call was observed; {NOTHING_SEEN}"]
     received = f"{_plural(summary.received, 'seal')} received, {summary.returned:,} returned"
-    shown = [f"{_plural(summary.calls, 'call')}, {received}"]
+    shown = [f"{_plural(summary.calls, 'call')}, {received}", *_losses(summary)]
+    if not summary.losses:
+        shown.append(_verdict(summary))
+    if summary.refusals:
+        classes = ", ".join(f"{name} {n}" for name, n in summary.refusals.most_common(8))
+        shown.append(f"the provider refused {summary.refusals.total()}: {classes}")
+    return [*shown, *sums.sentences(summary.sums)]
+
+
+def _verdict(summary: Summary) -> str:
+    """What can be said of calls in which no loss was seen."""
+    failed = summary.sums.failed.total() + summary.sums.unread.total()
+    if failed >= summary.calls:
+        return "no call could be judged"
+    if summary.sums:
+        return "nothing degrades or breaks of what could be judged"
+    return "nothing degrades or breaks"
+
+
+def _losses(summary: Summary) -> Iterator[str]:
     rows = sorted(summary.losses, key=lambda key: (_WORST_FIRST.index(key[0]), summary.first[key]))
-    if not rows:
-        shown.append("nothing degrades or breaks")
     widths = [max((len(key[at]) for key in rows), default=0) for at in range(4)]
     for key in rows[:MOST_ROWS]:
         cells = "  ".join(f"{key[at]:{widths[at]}}" for at in range(4))
         times = _plural(summary.losses[key], "time")
         known = ", known" if key[4] else ""
-        shown.append(f"  {cells}  {times}, first at {_clock(summary.first[key])}{known}")
+        yield f"  {cells}  {times}, first at {_clock(summary.first[key])}{known}"
     if len(rows) > MOST_ROWS:
-        shown.append(f"  and {len(rows) - MOST_ROWS} more kinds")
-    if summary.refusals:
-        classes = ", ".join(f"{name} {n}" for name, n in summary.refusals.most_common(8))
-        shown.append(f"the provider refused {summary.refusals.total()}: {classes}")
-    return shown
+        yield f"  and {len(rows) - MOST_ROWS} more kinds"
 
 
 def _plural(count: int, what: str) -> str:

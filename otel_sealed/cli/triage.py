@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from otel_sealed.cli import OK, VIOLATED, complain
+from otel_sealed.cli import OK, UNUSABLE, VIOLATED, complain
 from otel_sealed.cli import key as keys
 from otel_sealed.cli.replay import is_evidence, key_of, replayed
 from otel_sealed.cli.show import Screen, Ticker, json_line, plural, ticker
@@ -20,22 +19,30 @@ from otel_sealed.cli.when import moment
 from otel_sealed.errors import SealedError
 from otel_sealed.telemetry.settings import read
 from otel_sealed.triage import schema, tempo
-from otel_sealed.triage.files import found_in
+from otel_sealed.triage.files import CUT, found_in
 from otel_sealed.triage.incidents import ordered
-from otel_sealed.triage.index import Filter, Index
-from otel_sealed.triage.machine import flaw_object, incident_object, pasted_object
+from otel_sealed.triage.index import Filter, Index, Stats
+from otel_sealed.triage.machine import (
+    flaw_object,
+    incident_object,
+    pasted_object,
+    sums_objects,
+)
 from otel_sealed.triage.pasted import Record, clues, resolve
 from otel_sealed.triage.strip import of_incident
+from otel_sealed.triage.sums import Sums, sentences
 from otel_sealed.triage.words import explained
 
 if TYPE_CHECKING:
-    from otel_sealed.triage.model import Call, Incident
+    from otel_sealed.triage.model import Call, Flaw, Incident
     from otel_sealed.triage.strip import Strip
 
 STDIN: Final = "-"
 FEW: Final = 3
 """So many incidents are told one by one; more of them in a table."""
 PROCESSES: Final = 2
+MAX_ERROR: Final = 1 << 20
+"""Most characters of a pasted error that are read: its classes look at far fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +59,56 @@ class Asked:
     as_json: bool = False
 
 
+Work: TypeAlias = Callable[[Index, Asked], Callable[[], int]]
+"""Asks an index all there is to know, and returns what prints it."""
+
+
 def run(asked: Asked) -> int:
     """Say what there is. Status: 0 nothing found, 1 something, 2 unusable input."""
-    with indexed(asked) as index:
-        stats = index.stats()
-        if not stats.calls and stats.broken:
-            flaw = index.flaws()[0]
-            where = f"{flaw.file}, line {flaw.line}" if flaw.line else flaw.file
-            return complain(f"{where}: {flaw.what}")
-        if asked.error is not None:
-            return _explain(index, asked, _key(_paths(asked), _folder()))
-        return _tell(index, asked)
+    return on_index(asked, _explained if asked.error is not None else _told)
 
 
-@contextmanager
-def indexed(asked: Asked) -> Iterator[Index]:
-    """The index of what was asked for, filled."""
+def on_index(asked: Asked, work: Work) -> int:
+    """The status of what `work` makes of the index; what it returns prints, once all is known.
+
+    An index that turns out damaged is made anew, once. A file that was not read is named when all
+    else is printed, and the status is 2. Of one that is cut what came before counts: with it the
+    status is 2 only where nothing was found.
+    """
+    try:
+        printed, unusable, cut, empty = _worked(asked, work)
+    except schema.Corrupt:
+        place = _place(_paths(asked))
+        if place is None:
+            raise
+        place.unlink(missing_ok=True)
+        printed, unusable, cut, empty = _worked(asked, work)
+    if empty and (unusable or cut):
+        return complain((unusable or cut)[0])
+    status = printed()
+    for line in (*unusable, *cut):
+        complain(line)
+    return UNUSABLE if unusable or (cut and status == OK) else status
+
+
+def _worked(asked: Asked, work: Work) -> tuple[Callable[[], int], list[str], list[str], bool]:
+    """What prints, a line for each file that was not read or is cut, whether there was no call."""
     paths = _paths(asked)
     with Index(_place(paths)) as index:
         _fill(index, paths, asked)
-        yield index
+        stats, flaws = index.stats(), index.flaws()
+        unusable = [error.line() for error in index.refused]
+        cut = [error.line() for error in index.cut]
+        if stats.refused or (not stats.calls and flaws):
+            refused = [flaw for flaw in flaws[:FEW] if flaw.refused] or flaws[:1]
+            cut += [_flawed(flaw) for flaw in refused if flaw.what == CUT]
+            unusable += [_flawed(flaw) for flaw in refused if flaw.what != CUT]
+        return work(index, asked), unusable, cut, not stats.calls
+
+
+def _flawed(flaw: Flaw) -> str:
+    where = f"{flaw.file}, line {flaw.line}" if flaw.line else flaw.file
+    return f"{where}: {flaw.what}"
 
 
 def _folder() -> Path:
@@ -140,7 +177,10 @@ def _fill(index: Index, paths: Sequence[str], asked: Asked) -> None:
             files = found_in(named)
             index.update(files, processes=_processes(asked), progress=_progress(ticks))
     for path in own:
-        index.stream(path, replayed(path, _key(paths, _folder())))
+        try:
+            index.stream(path, replayed(path, _key(paths, _folder()), index.cut))
+        except SealedError as error:
+            index.refused.append(error)
     if STDIN in paths:
         index.stream("stdin", sys.stdin.buffer)
     if asked.tempo:
@@ -169,43 +209,74 @@ def _progress(ticks: Ticker) -> Any:
 # ------------------------------------------------------------------------------------ incidents
 
 
-def _tell(index: Index, asked: Asked) -> int:
+def _told(index: Index, asked: Asked) -> Callable[[], int]:
     wanted = asked.wanted
     if asked.tempo and wanted.trace:
         wanted = replace(wanted, trace=wanted.trace.rjust(32, "0"))
-    found = index.incidents(wanted, asked.limit)
     total = index.count(wanted)
-    if asked.as_json:
-        for flaw in index.flaws():
-            json_line(flaw_object(flaw))
-        for incident in found:
-            json_line(incident_object(incident))
-    else:
-        _print(index, found, total, asked)
-    return VIOLATED if found else OK
+    known = 0 if wanted.known else index.count(replace(wanted, known=True)) - total
+    incidents = index.incidents(wanted, asked.limit)
+    few = incidents if len(incidents) <= FEW and not asked.as_json else []
+    found = Found(
+        incidents=incidents,
+        total=total,
+        known=known,
+        stats=index.stats(),
+        sums=index.sums(),
+        flaws=index.flaws(),
+        strips=[_strips(index, incident) for incident in few],
+    )
+
+    def printed() -> int:
+        (_as_json if asked.as_json else _print)(found)
+        return VIOLATED if incidents else OK
+
+    return printed
 
 
-def _print(index: Index, found: list[Incident], total: int, asked: Asked) -> None:
-    out, stats = Screen(), index.stats()
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is printed of a record. `known` counts incidents that are not shown for being known."""
+
+    incidents: list[Incident]
+    total: int
+    known: int
+    stats: Stats
+    sums: Sums
+    flaws: list[Flaw]
+    strips: list[list[Strip]]
+
+
+def _as_json(found: Found) -> None:
+    for flaw in found.flaws:
+        json_line(flaw_object(flaw))
+    for incident in found.incidents:
+        json_line(incident_object(incident))
+    for unjudged in sums_objects(found.sums):
+        json_line(unjudged)
+
+
+def _print(found: Found) -> None:
+    out, stats = Screen(), found.stats
     where = f"{plural(stats.calls, 'call')} in {plural(stats.files, 'file')}"
-    out.line(f"{plural(total, 'incident')} in {where}")
-    for line in _flaws(index):
+    out.line(f"{plural(found.total, 'incident')} in {where}")
+    for line in (*sentences(found.sums), *_flaws(found)):
         out.line(line)
-    if len(found) > FEW:
-        out.draw(incident_table(found))
-        if total > len(found):
-            out.line(f"and {total - len(found):,} older ones: --limit {total}")
+    shown = found.incidents
+    if len(shown) > FEW:
+        out.draw(incident_table(shown))
+        if found.total > len(shown):
+            out.line(f"and {found.total - len(shown):,} older ones: --limit {found.total}")
         out.line(f"What a rule says: {explained('')}")
-        out.line(f"More on one: otel-sealed triage --incident {found[0].id}")
-    for incident in found if len(found) <= FEW else ():
+        out.line(f"More on one: otel-sealed triage --incident {shown[0].id}")
+    for incident, strips in zip(shown, found.strips, strict=False):
         out.line()
         out.line(detail(incident))
-        for strip in _strips(index, incident):
+        for strip in strips:
             out.line()
             out.draw(drawn(strip, out.width))
-    hidden = 0 if asked.wanted.known else index.count(replace(asked.wanted, known=True)) - total
-    if hidden:
-        out.line(f"{plural(hidden, 'incident')} of known losses not shown: --known")
+    if found.known:
+        out.line(f"{plural(found.known, 'incident')} of known losses not shown: --known")
 
 
 def _strips(index: Index, incident: Incident) -> list[Strip]:
@@ -213,11 +284,10 @@ def _strips(index: Index, incident: Incident) -> list[Strip]:
     return of_incident(ordered(calls), incident)
 
 
-def _flaws(index: Index) -> Iterator[str]:
-    flaws = index.flaws()
-    for flaw in flaws[:3]:
-        yield flaw_line(flaw)
-    more = index.stats().broken - min(len(flaws), 3)
+def _flaws(found: Found) -> Iterator[str]:
+    flaws = found.flaws[:FEW]
+    yield from map(flaw_line, flaws)
+    more = found.stats.broken - len(flaws)
     if more > 0:
         yield f"and {plural(more, 'more line')} that could not be used"
 
@@ -225,10 +295,11 @@ def _flaws(index: Index) -> Iterator[str]:
 # --------------------------------------------------------------------------------- a pasted error
 
 
-def _explain(index: Index, asked: Asked, key: bytes) -> int:
-    text = sys.stdin.read() if asked.error == STDIN else asked.error or ""
+def _explained(index: Index, asked: Asked) -> Callable[[], int]:
+    text = sys.stdin.read(MAX_ERROR) if asked.error == STDIN else asked.error or ""
     if not text.strip():
-        return complain("--error is empty", "paste what the provider said, or - and pipe it in")
+        remedy = "paste what the provider said, or - and pipe it in"
+        raise SealedError("--error is empty", remedy=remedy)
     clue = clues(text)
     del text
     wanted = asked.wanted
@@ -242,17 +313,22 @@ def _explain(index: Index, asked: Asked, key: bytes) -> int:
         )
 
     record = Record(refusals, index.conversation, incidents, index.keys)
+    key = _key(_paths(asked), _folder())
     found = resolve(clue, record, key)
-    if asked.as_json:
-        json_line(pasted_object(found))
-    else:
-        out = Screen()
-        for line in pasted_lines(found, ids=bool(clue.ids), key=bool(key)):
-            out.line(line)
-        for incident in found.incidents[:1]:
-            out.line()
-            out.line(detail(incident))
-    return VIOLATED if found.victim or found.incidents else OK
+
+    def printed() -> int:
+        if asked.as_json:
+            json_line(pasted_object(found))
+        else:
+            out = Screen()
+            for line in pasted_lines(found, ids=bool(clue.ids), key=bool(key)):
+                out.line(line)
+            for incident in found.incidents[:1]:
+                out.line()
+                out.line(detail(incident))
+        return VIOLATED if found.victim or found.incidents else OK
+
+    return printed
 
 
 def _wanted(call: Call, wanted: Filter) -> bool:

@@ -15,17 +15,62 @@ from typing import Any, Final
 
 from otel_sealed.errors import SealedError
 from otel_sealed.evidence.records import Capture
-from otel_sealed.transcript import MAX_LINE
+from otel_sealed.wire.intake import MAX_LINE, MAX_NODES
 from otel_sealed.wire.parse import as_count, as_text
 
 _LENGTH: Final = re.compile(rb"(\d{1,12}):")
-_DEEPEST: Final = 32
+_DEEPEST: Final = 16
+"""Most values inside each other: mitmproxy writes six."""
 _LATEST: Final = 1 << 32
 _END: Final = object()
 
 
 class _TornError(ValueError):
-    """What stands there is no value of the format."""
+    """What is there is no value of the format."""
+
+
+class _Reading:
+    """One value of the file, and how many are in it. A part of it is a view, never a copy."""
+
+    def __init__(self) -> None:
+        self._values = 0
+
+    def value(self, payload: memoryview, kind: bytes, depth: int) -> Any:
+        """The value that a payload of a kind is."""
+        self._values += 1
+        if depth > _DEEPEST or self._values > MAX_NODES:
+            raise _TornError
+        match kind:
+            case b",":
+                return bytes(payload)
+            case b";":
+                return str(payload, "utf-8", "surrogateescape")
+            case b"#" | b"^":
+                return _number(bytes(payload), kind)
+            case b"!":
+                return bytes(payload) == b"true"
+            case b"~":
+                return None
+            case b"]":
+                return list(self._parts(payload, depth + 1))
+            case b"}":
+                values = list(self._parts(payload, depth + 1))
+                names = (x.decode("latin-1") if isinstance(x, bytes) else x for x in values[::2])
+                return dict(zip(map(str, names), values[1::2], strict=False))
+            case _:
+                raise _TornError
+
+    def _parts(self, payload: memoryview, depth: int) -> Iterator[Any]:
+        at = 0
+        while at < len(payload):
+            head = _LENGTH.match(payload, at)
+            if head is None:
+                raise _TornError
+            end = head.end() + int(head[1])
+            if end >= len(payload):
+                raise _TornError
+            yield self.value(payload[head.end() : end], bytes(payload[end : end + 1]), depth)
+            at = end + 1
 
 
 def read(file: BufferedReader, name: str) -> Iterator[Capture | None]:
@@ -67,31 +112,7 @@ def _next(file: BufferedReader) -> Any:
     payload = file.read(length + 1)
     if len(payload) != length + 1:
         raise _TornError
-    return _value(payload[:-1], payload[-1:], 0)
-
-
-def _value(payload: bytes, kind: bytes, depth: int) -> Any:
-    if depth > _DEEPEST:
-        raise _TornError
-    match kind:
-        case b",":
-            return payload
-        case b";":
-            return payload.decode("utf-8", "surrogateescape")
-        case b"#" | b"^":
-            return _number(payload, kind)
-        case b"!":
-            return payload == b"true"
-        case b"~":
-            return None
-        case b"]":
-            return list(_values(payload, depth + 1))
-        case b"}":
-            values = list(_values(payload, depth + 1))
-            names = (x.decode("latin-1") if isinstance(x, bytes) else x for x in values[::2])
-            return dict(zip(map(str, names), values[1::2], strict=False))
-        case _:
-            raise _TornError
+    return _Reading().value(memoryview(payload)[:-1], payload[-1:], 0)
 
 
 def _number(payload: bytes, kind: bytes) -> int | float:
@@ -99,19 +120,6 @@ def _number(payload: bytes, kind: bytes) -> int | float:
         return int(payload) if kind == b"#" else float(payload)
     except ValueError:
         raise _TornError from None
-
-
-def _values(payload: bytes, depth: int) -> Iterator[Any]:
-    at = 0
-    while at < len(payload):
-        head = _LENGTH.match(payload, at)
-        if head is None:
-            raise _TornError
-        end = head.end() + int(head[1])
-        if end >= len(payload):
-            raise _TornError
-        yield _value(payload[head.end() : end], payload[end : end + 1], depth)
-        at = end + 1
 
 
 # ------------------------------------------------------------------------------------ the flows

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from io import BufferedReader
@@ -17,8 +16,8 @@ from typing import Any, Final
 
 from otel_sealed.errors import SealedError
 from otel_sealed.evidence.records import Capture
-from otel_sealed.transcript import MAX_LINE
-from otel_sealed.wire.parse import as_count, as_text
+from otel_sealed.wire.intake import MAX_DOCUMENT, WHY, NotJson, value_of
+from otel_sealed.wire.parse import Unread, as_count, as_text
 
 _REMEDY: Final = "a HAR file or a cassette, whole, as the recorder wrote it"
 
@@ -30,21 +29,21 @@ def document(file: BufferedReader, name: str) -> Any:
         SealedError: It is too long, or no JSON. The original error is not chained: it holds it all.
     """
     try:
-        return json.loads(whole(file, name).decode("utf-8-sig", "surrogatepass"))
-    except json.JSONDecodeError as error:
-        what = f"not valid JSON at line {error.lineno}"
+        return value_of(whole(file, name))
+    except NotJson as error:
+        what = f"not valid JSON at line {error.line}"
         raise SealedError(what, where=name, remedy=_REMEDY) from None
-    except RecursionError:
-        raise SealedError("nested too deeply", where=name) from None
-    except ValueError:
-        raise SealedError("neither UTF-8 text nor JSON", where=name, remedy=_REMEDY) from None
+    except Unread as unread:
+        bytes_ = unread.reason == "encoding"
+        what = "neither UTF-8 text nor JSON" if bytes_ else WHY[unread.reason]
+        raise SealedError(what, where=name, remedy=_REMEDY) from None
 
 
-def whole(file: BufferedReader, name: str) -> bytes:
+def whole(file: BufferedReader, name: str, most: int = MAX_DOCUMENT) -> bytes:
     """The rest of a file, up to a bound."""
-    data = file.read(MAX_LINE)
-    if len(data) == MAX_LINE:
-        raise SealedError("longer than 256 MiB", where=name, remedy="split it")
+    data = file.read(most + 1)
+    if len(data) > most:
+        raise SealedError(f"longer than {most >> 20} MiB", where=name, remedy="split it")
     return data
 
 

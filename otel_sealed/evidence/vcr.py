@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from io import BufferedReader
 from typing import Any, Final
@@ -21,16 +22,32 @@ from otel_sealed.evidence.records import Capture
 from otel_sealed.wire.parse import as_count, as_text
 
 _REMEDY: Final = "a cassette as vcrpy writes it"
-_PYTHON_TAGS: Final = "tag:yaml.org,2002:python/"
+MAX_YAML: Final = 1 << 26
+"""Most bytes of a cassette in YAML (64 MiB), of which its parser makes three copies."""
+MAX_NODES: Final = 1 << 19
+"""Most values of one: a node of the parser takes half a KB, so that all take 256 MiB."""
+SHARED: Final = 8
+"""What an alias names counts again wherever it is used. All values together may come to so many
+times the bytes of the file; without aliases they come to these bytes at most."""
+FREE: Final = 1 << 16
+"""What any cassette may come to."""
+_YAML: Final = "tag:yaml.org,2002:"
+_SCALARS: Final = (
+    ("null", "~nN\0", r"~|null|Null|NULL|"),
+    ("bool", "tTfF", r"true|True|TRUE|false|False|FALSE"),
+    ("int", "-0123456789", r"-?(?:0|[1-9][0-9]{0,17})"),
+    ("float", "-0123456789", r"-?[0-9]{1,18}\.[0-9]{1,18}(?:[eE][-+]?[0-9]{1,3})?"),
+)
+"""Plain scalars that are no text: what JSON knows. YAML's other numbers and times stay text."""
 
 
 def from_yaml(file: BufferedReader, name: str) -> Any:
     """The document of a YAML cassette, plain values only: no tag of it makes an object.
 
     Raises:
-        SealedError: PyYAML is not installed, or the file is no YAML.
+        SealedError: PyYAML is not installed, the file is no YAML, or its aliases come to too much.
     """
-    data = whole(file, name)
+    data = whole(file, name, MAX_YAML)
     try:
         yaml: Any = import_module("yaml")
     except ModuleNotFoundError:
@@ -40,27 +57,120 @@ def from_yaml(file: BufferedReader, name: str) -> Any:
             remedy="python -m pip install 'otel-sealed[cli]'",
         ) from None
     try:
-        return yaml.load(data, Loader=_loader(yaml))
+        found = yaml.load(data, Loader=_loader(yaml))
+        weigh(found, FREE + SHARED * len(data))
+    except TooMuch:
+        what = "its values come to more than a file of its size can hold"
+        raise SealedError(what, where=name, remedy="write it without aliases") from None
     except Exception as error:  # noqa: BLE001 - a parser of files fails in many ways, quoting them
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         where = name if line is None else f"{name}, line {line + 1}"
         raise SealedError("not valid YAML", where=where, remedy=_REMEDY) from None
+    return found
+
+
+class TooMuch(ValueError):  # noqa: N818 - of a file, not a fault of ours
+    """A document has more values than it may have."""
 
 
 def _loader(yaml: Any) -> Any:
-    """PyYAML's safe loader; tags of Python objects, which old cassettes have, read as plain."""
+    """PyYAML's parser with constructors of our own: JSON's values and bytes, all else as text.
+
+    A key `<<` is a key like any other: merged mappings would be copied again and again.
+    """
     base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-    def plain(loader: Any, _suffix: str, node: Any) -> Any:
+    def plain(loader: Any, node: Any) -> Any:
         if isinstance(node, yaml.MappingNode):
             return loader.construct_mapping(node, deep=True)
         if isinstance(node, yaml.SequenceNode):
             return loader.construct_sequence(node, deep=True)
         return loader.construct_scalar(node)
 
-    loader = type("Loader", (base,), {})
-    yaml.add_multi_constructor(_PYTHON_TAGS, plain, Loader=loader)
-    return loader
+    def counted(loader: Any, parent: Any, index: Any) -> None:
+        loader.nodes += 1
+        if loader.nodes > MAX_NODES:
+            raise TooMuch
+        base.descend_resolver(loader, parent, index)
+
+    def converted(pattern: str, convert: Callable[[str], Any]) -> Any:
+        fits = re.compile(pattern).fullmatch
+
+        def construct(loader: Any, node: Any) -> Any:
+            text = plain(loader, node)
+            return convert(text) if isinstance(text, str) and fits(text) else text
+
+        return construct
+
+    patterns = {name: pattern for name, _, pattern in _SCALARS}
+    constructors = {
+        None: plain,
+        f"{_YAML}map": base.construct_yaml_map,
+        f"{_YAML}seq": base.construct_yaml_seq,
+        f"{_YAML}binary": base.construct_yaml_binary,
+        f"{_YAML}null": converted(patterns["null"], lambda _: None),
+        f"{_YAML}bool": converted(patterns["bool"], lambda text: text.lower() == "true"),
+        f"{_YAML}int": converted(patterns["int"], int),
+        f"{_YAML}float": converted(patterns["float"], float),
+    }
+    resolvers: dict[str, list[Any]] = {}
+    for name, firsts, pattern in _SCALARS:
+        for first in firsts:
+            rule = (f"{_YAML}{name}", re.compile(rf"(?:{pattern})\Z"))
+            resolvers.setdefault("" if first == "\0" else first, []).append(rule)
+    members = {
+        "nodes": 0,
+        "yaml_constructors": constructors,
+        "yaml_multi_constructors": {},
+        "yaml_implicit_resolvers": resolvers,
+        "descend_resolver": counted,
+        "flatten_mapping": lambda _loader, _node: None,
+    }
+    return type("Loader", (base,), members)
+
+
+def weigh(value: Any, most: int) -> int:
+    """What a document comes to with each alias counted where it is used: values, and characters.
+
+    Every container is looked at once, however often it is used.
+
+    Raises:
+        TooMuch: It is more than `most`, or a value holds itself.
+    """
+    weights: dict[int, int] = {}
+    stack: list[tuple[Any, bool]] = [(value, False)]
+    while stack:
+        found, over = stack.pop()
+        if not isinstance(found, (dict, list)):
+            continue
+        if over:
+            weight = 1 + sum(_weight(part, weights) for part in _parts(found))
+            if weight > most:
+                raise TooMuch
+            weights[id(found)] = weight
+            continue
+        known = weights.get(id(found), 0)
+        if known < 0:  # it is open: this is inside of it
+            raise TooMuch
+        if not known:
+            weights[id(found)] = -1
+            stack.append((found, True))
+            stack += [(part, False) for part in _parts(found)]
+    return _weight(value, weights)
+
+
+def _parts(found: dict[Any, Any] | list[Any]) -> Iterator[Any]:
+    if isinstance(found, dict):
+        yield from found.keys()
+        yield from found.values()
+    else:
+        yield from found
+
+
+def _weight(part: Any, weights: Mapping[int, int]) -> int:
+    if isinstance(part, (dict, list)):
+        return weights[id(part)]
+    return 1 + (len(part) if isinstance(part, (str, bytes)) else 0)
 
 
 def read(cassette: Any, name: str) -> Iterator[Capture | None]:

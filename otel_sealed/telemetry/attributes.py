@@ -33,6 +33,12 @@ MAX_FACTS: Final = 32
 MAX_CARRIED: Final = 16
 """Rows of what another carries in its place, the server or a compaction, that are listed again."""
 _EMPTY: Final[tuple[Value, ...]] = ("", [])
+_ELSEWHERE: Final = frozenset(
+    {Fate.MISPLACED, Fate.FOREIGN, Fate.MERGED, Fate.SUBSTITUTED, Fate.MODIFIED, Fate.FABRICATED}
+)
+"""Fates of a value that is out of its slot: `returned` is where it, or what replaced it, is."""
+_WHOLE: Final = frozenset({Fate.MISPLACED, Fate.FOREIGN})
+"""Of these, the ones whose bytes are those that came."""
 _TEXTUAL: Final = frozenset({Cause.READABLE_TEXT, Cause.IN_TEXT, Cause.PLACEHOLDER})
 _BETA = re.compile(r"\A[a-z0-9]+(?:-[a-z][a-z0-9]*){0,6}-\d{4}-\d{2}-\d{2}\Z")
 
@@ -96,14 +102,22 @@ def row_of(finding: Finding, conversation: bytes, rekey: Rekey) -> Row:
     return Row(
         artifact=vocab.word(finding.artifact),
         digest=public_digest(finding.artifact, digest, conversation, rekey, readable=readable),
-        size=finding.size_out if sent and finding.size_out is not None else -1,
-        position=vocab.path(finding.returned) if sent else "",
+        size=_size(finding, sent=sent),
+        # a carrier that lost its seal is where the seal is not
+        position=vocab.path(finding.returned) if sent or finding.fate in _ELSEWHERE else "",
         fate=finding.fate,
         verdict=finding.verdict,
         rule=vocab.rule_id(finding.rule),
         cause=finding.cause.value if finding.cause else "",
         first=finding.first,
     )
+
+
+def _size(finding: Finding, *, sent: bool) -> int:
+    """Bytes as sent, -1 where nothing of the value was."""
+    if not sent and finding.fate in _WHOLE and finding.returned is not None:
+        return -1 if finding.size_in is None else finding.size_in
+    return finding.size_out if sent and finding.size_out is not None else -1
 
 
 def rows_of(report: Report, rekey: Rekey) -> tuple[Row, ...]:

@@ -285,7 +285,9 @@ opening a second span (logfire), the call is observed, and written on that trace
 ## A shared ledger
 
 Where several processes serve one conversation, `OTEL_SEALED_LEDGER` names a file in which they
-remember together; without it what another process received is `unknown`. The file has mode 0600
+remember together; without it what another process received is `unknown`. `otel-sealed run` keeps
+such a file, `ledger.sqlite`, in its folder unless this variable is set, so that a conversation that
+a later run resumes is judged. The file has mode 0600
 and holds what the memory of a process holds, packed: digests, sizes and places, never a value. It
 also holds a key, which its processes share unless `OTEL_SEALED_HASH_KEY` is set or they record into
 one folder. Calls do not wait for it: it is written by a thread of its own, commonly a millisecond

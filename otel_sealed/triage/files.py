@@ -1,18 +1,20 @@
 """Files cut into pieces of whole lines, and pieces read into calls, in whichever process.
 
-A file is plain or gzipped, whole lines of JSON or one JSON document, and may be cut anywhere. What
-cannot be used is a flaw with its line and never more than that; a line without an end is left for
-the next time, since somebody may be writing it.
+A file is plain or gzipped, whole lines of JSON or one JSON document, and may be cut anywhere. Which
+of the two it is shows in its first two lines and is decided once, so that every byte is handed to
+the parser three times at most: as one of these two lines, as a document, and, where that is none
+after all, as a line. What cannot be used is a flaw with its line and never more than that; a line
+without an end is left for the next time, since somebody may be writing it. A line, a document or a
+file beyond the bounds of `wire.intake` is *refused*: passed over without being held.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
@@ -20,15 +22,21 @@ from otel_sealed.errors import SealedError
 from otel_sealed.triage.model import Flaw
 from otel_sealed.triage.reading import Entry, entry_of
 from otel_sealed.triage.sources import signals
+from otel_sealed.wire import intake
+from otel_sealed.wire.inflate import DamagedError
+from otel_sealed.wire.intake import GZIP, WHY, ZSTD, Inflated
+from otel_sealed.wire.parse import Unread
 
 PIECE: Final = 4 << 20
 """Bytes of a piece: a few hundred spans, so that memory stays flat."""
-MAX_LINE: Final = 1 << 28
-"""Most bytes of a line or a document (256 MiB): what has no line ends must not fill the memory."""
+CUT: Final = "cut short: its end is missing"
+MAX_FLAWS: Final = 100
+"""Flaws of a file, and of a piece, that are named; all are counted."""
+MAX_BROKEN: Final = 100_000
+"""Lines of no use after which a piece without any record is not read further: no record of ours
+begins so, and a packed file of 80 KB may hold millions of them."""
 _NAME: Final = re.compile(r"\.(?:json|jsonl|ndjson)(?=$|[.-])")
-_GZIP: Final = b"\x1f\x8b"
-_ZSTD: Final = b"\x28\xb5\x2f\xfd"
-_BROKEN: Final = (OSError, EOFError, zlib.error)
+_BROKEN: Final = (OSError, EOFError, DamagedError, Unread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +61,34 @@ class Found:
     """What a piece holds. `read` bytes and `lines` need not be read again.
 
     `document`: it was one JSON value, to be read as a whole where it changes. `unfinished`: the
-    last flaw is a line without an end, which is read again next time.
+    last flaw is a line without an end, which is read again next time. `flaws` are the first of the
+    `broken` ones; `refused` of them are beyond a bound, or are the rest of a file.
+    `over`: what follows is not to be read.
     """
 
     calls: list[Entry] = field(default_factory=list)
     flaws: list[Flaw] = field(default_factory=list)
+    broken: int = 0
+    refused: int = 0
     read: int = 0
     lines: int = 0
     document: bool = False
     unfinished: bool = False
+    over: bool = False
+
+    def flaw(self, file: str, line: int, what: str, *, refused: bool = False) -> None:
+        """Count a flaw, and name it while there are few."""
+        self.broken += 1
+        self.refused += refused
+        if len(self.flaws) < MAX_FLAWS:
+            self.flaws.append(Flaw(file, line, what, refused))
+
+
+def refusal(file: str, line: int, what: str, read: int = 0) -> Found:
+    """Nothing but what was refused: a line of so many bytes, or the rest of a file."""
+    found = Found(read=read, lines=int(read > 0))
+    found.flaw(file, line, what, refused=True)
+    return found
 
 
 def found_in(paths: Iterable[str | Path]) -> tuple[Path, ...]:
@@ -91,39 +118,44 @@ def found_in(paths: Iterable[str | Path]) -> tuple[Path, ...]:
 def packed(path: Path) -> bool:
     """Whether a file is gzipped."""
     with path.open("rb") as file:
-        return file.read(2) == _GZIP
+        return file.read(2) == GZIP
 
 
-def pieces(path: Path, start: int = 0, line: int = 1) -> Iterator[Piece | Flaw]:
+def pieces(path: Path, start: int = 0, line: int = 1) -> Iterator[Piece | Found]:
     """The pieces of a file from a byte on, which is at the beginning of line `line`."""
     name = str(path)
     try:
         with path.open("rb") as file:
             head = file.read(4)
-            if head == _ZSTD:
-                yield Flaw(name, 0, "compressed with zstd, which this does not read")
-            elif head[:2] == _GZIP:
+            if head == ZSTD:
+                yield refusal(name, 0, "compressed with zstd, which this does not read")
+            elif head[:2] == GZIP:
                 file.seek(0)
-                with gzip.GzipFile(fileobj=file) as inner:
-                    yield from _cut(name, inner, 0, 1, keep=True)
+                yield from _cut(name, BufferedReader(Inflated(file, "gzip")), 0, 1, keep=True)
             else:
                 file.seek(start)
                 yield from _cut(name, file, start, line, keep=False)
     except _BROKEN as error:
-        yield Flaw(name, 0, getattr(error, "strerror", None) or "cut short: its end is missing")
+        yield refusal(name, 0, _why(error))
 
 
-def of_stream(name: str, stream: IO[bytes]) -> Iterator[Piece | Flaw]:
+def of_stream(name: str, stream: IO[bytes]) -> Iterator[Piece | Found]:
     """The pieces of a stream that is read once, packed or not."""
     whole = _Rejoined(stream)
     try:
-        if whole.begins(_GZIP):
-            with gzip.GzipFile(fileobj=cast("IO[bytes]", whole)) as inner:
-                yield from _cut(name, inner, 0, 1, keep=True)
+        if whole.begins(GZIP):
+            packed = Inflated(cast("IO[bytes]", whole), "gzip")
+            yield from _cut(name, BufferedReader(packed), 0, 1, keep=True)
         else:
             yield from _cut(name, whole, 0, 1, keep=True)
     except _BROKEN as error:
-        yield Flaw(name, 0, getattr(error, "strerror", None) or "cut short: its end is missing")
+        yield refusal(name, 0, _why(error))
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, Unread):
+        return f"{WHY[error.reason]}: not read further"
+    return getattr(error, "strerror", None) or CUT
 
 
 class _Rejoined:
@@ -148,27 +180,77 @@ class _Rejoined:
         return data
 
 
-def _cut(name: str, file: Any, at: int, line: int, *, keep: bool) -> Iterator[Piece | Flaw]:
-    """Pieces that end with a line, as large as `PIECE` or as one line needs."""
-    rest = b""
-    begun = at == 0
-    while block := file.read(PIECE):
-        data = rest + block
-        end = data.rfind(b"\n") + 1
-        document = begun and _one_document(data)
-        if not end or document:
-            rest = data
-            if len(rest) > MAX_LINE:
-                yield Flaw(name, line, "longer than 256 MiB: not read")
-                return
+def _cut(name: str, file: Any, at: int, line: int, *, keep: bool) -> Iterator[Piece | Found]:
+    """One document, or pieces that end with a line, as large as `PIECE` or as one line needs."""
+    blocks = iter(lambda: file.read(PIECE), b"")
+    if at == 0:
+        head = _head(blocks)
+        if _one_document(head):
+            yield _document(name, head, blocks, keep=keep)
+            return
+        blocks = chain([head], blocks)
+    yield from _of_lines(name, blocks, at, line, keep=keep)
+
+
+def _head(blocks: Iterator[bytes]) -> bytes:
+    """The first two lines and what was read with them, as far as a line may be long."""
+    parts: list[bytes] = []
+    size = ends = 0
+    for block in blocks:
+        parts.append(block)
+        size += len(block)
+        ends += block.count(b"\n")
+        if ends > 1 or size > intake.MAX_LINE:
+            break
+    return b"".join(parts)
+
+
+def _document(name: str, head: bytes, blocks: Iterator[bytes], *, keep: bool) -> Piece | Found:
+    parts, size = [head], len(head)
+    for block in blocks:
+        size += len(block)
+        if size > intake.MAX_DOCUMENT:
+            most = intake.MAX_DOCUMENT >> 20
+            found = refusal(name, 1, f"one JSON text longer than {most} MiB: not read", size)
+            found.document = True
+            return found
+        if keep:
+            parts.append(block)
+    data = b"".join(parts) if keep else None
+    return Piece(name, 0, size, 1, document=True, last=True, data=data)
+
+
+def _of_lines(
+    name: str, blocks: Iterable[bytes], at: int, line: int, *, keep: bool
+) -> Iterator[Piece | Found]:
+    parts: list[bytes] = []  # of the line that has no end yet
+    size = passed = 0  # bytes of it: held, or passed over
+    for whole in blocks:
+        block = whole
+        if passed:
+            over = block.find(b"\n") + 1
+            passed += over or len(block)
+            if not over:
+                continue
+            yield refusal(name, line, f"{WHY[intake.SIZE]}: not read", passed)
+            at, line, passed = at + passed, line + 1, 0
+            block = block[over:]
+        end = block.rfind(b"\n") + 1
+        if not end:
+            parts.append(block)
+            size += len(block)
+            if size > intake.MAX_LINE:
+                parts, size, passed = [], 0, size
             continue
-        kept = data[:end] if keep else None
-        yield Piece(name, at, at + end, line, begun, data=kept)
-        line += data.count(b"\n", 0, end)
-        at, rest, begun = at + end, data[end:], False
-    if rest:
-        kept = rest if keep else None
-        yield Piece(name, at, at + len(rest), line, begun, last=True, data=kept)
+        data = b"".join((*parts, block[:end]))
+        yield Piece(name, at, at + len(data), line, data=data if keep else None)
+        at, line = at + len(data), line + data.count(b"\n")
+        parts, size = [block[end:]], len(block) - end
+    if passed:
+        yield refusal(name, line, f"{WHY[intake.SIZE]}: not read", passed)
+    elif size:
+        kept = b"".join(parts) if keep else None
+        yield Piece(name, at, at + size, line, last=True, data=kept)
 
 
 def _one_document(data: bytes) -> bool:
@@ -176,8 +258,8 @@ def _one_document(data: bytes) -> bool:
 
     A first line that is broken does not make one, where the second is whole by itself.
     """
-    first, _, rest = data.lstrip().partition(b"\n")
-    if first[:1] not in (b"[", b"{") or _parsed(first) is not None:
+    first, end, rest = data.lstrip().partition(b"\n")
+    if not end or first[:1] not in (b"[", b"{") or _parsed(first) is not None:
         return False
     second = rest.lstrip().partition(b"\n")[0]
     return not isinstance(_parsed(second), dict)
@@ -192,19 +274,35 @@ def read(piece: Piece) -> Found:
     try:
         data = piece.data if piece.data is not None else _bytes_of(piece)
     except OSError as error:
-        found.flaws.append(Flaw(piece.path, piece.line, error.strerror or "cannot be read"))
+        found.flaw(piece.path, piece.line, error.strerror or "cannot be read", refused=True)
         return found
-    if piece.document and _as_document(data, piece, found):
+    if piece.document and _whole(data, piece, found):
         return found
-    lines = data.split(b"\n")
-    found.lines = len(lines) - 1
-    for at, line in enumerate(lines):
-        if line.strip(b" \t\r\0"):
-            whole = _line(line, piece.path, piece.line + at, found)
-            if not whole and piece.last and at == len(lines) - 1:
+    number = piece.line
+    for line in _split(data):
+        if line.strip(b" \t\r\n\0"):
+            taken = _line(line, piece.path, number, found)
+            if not taken and piece.last and not line.endswith(b"\n"):
                 found.read -= len(line)
                 found.unfinished = True
+        number += line.endswith(b"\n")
+        if found.broken > MAX_BROKEN and not found.calls:
+            what = f"{MAX_BROKEN:,} lines and no record among them: not read further"
+            found.flaws.clear()
+            found.flaw(piece.path, 0, what, refused=True)
+            found.over = True
+            break
+    found.lines = number - piece.line
     return found
+
+
+def _split(data: bytes) -> Iterator[bytes]:
+    """Its lines with their ends, one after the other: a list of them could be larger than it."""
+    at = 0
+    while at < len(data):
+        end = data.find(b"\n", at) + 1 or len(data)
+        yield data[at:end]
+        at = end
 
 
 def _bytes_of(piece: Piece) -> bytes:
@@ -213,21 +311,31 @@ def _bytes_of(piece: Piece) -> bytes:
         return file.read(piece.end - piece.start)
 
 
-def _as_document(data: bytes, piece: Piece, found: Found) -> bool:
-    if b"\n" not in data.strip() or not _one_document(data):
-        return False
-    value = _parsed(data)
-    if value is None:
-        return False
+def _whole(data: bytes, piece: Piece, found: Found) -> bool:
+    """Whether a piece is one JSON value, the calls of which are found."""
+    try:
+        value = intake.value_of(data)
+    except Unread as unread:
+        if unread.reason not in (intake.NODES, "depth"):
+            return False
+        found.document = True
+        found.flaw(piece.path, piece.line, f"{WHY[unread.reason]}: not read", refused=True)
+        return True
     found.document = True
     _value(value, piece.path, piece.line, found)
     return True
 
 
 def _line(line: bytes, path: str, number: int, found: Found) -> bool:
-    value = _parsed(line)
+    try:
+        value = intake.value_of(line)
+    except Unread as unread:
+        if unread.reason in (intake.NODES, "depth"):
+            found.flaw(path, number, f"{WHY[unread.reason]}: not read", refused=True)
+            return True
+        value = None
     if value is None:
-        found.flaws.append(Flaw(path, number, "not JSON, or cut short"))
+        found.flaw(path, number, "not JSON, or cut short")
         return False
     _value(value, path, number, found)
     return True
@@ -236,14 +344,17 @@ def _line(line: bytes, path: str, number: int, found: Found) -> bool:
 def _value(value: Any, path: str, number: int, found: Found) -> None:
     signs = signals(value)
     if signs is None:
-        found.flaws.append(Flaw(path, number, "JSON of no shape that this version reads"))
-    else:
+        found.flaw(path, number, "JSON of no shape that this version reads")
+        return
+    try:
         found.calls += [entry for s in signs if (entry := entry_of(s, number)) is not None]
+    except RecursionError:
+        found.flaw(path, number, f"{WHY['depth']}: not read", refused=True)
 
 
 def _parsed(data: bytes) -> Any:
-    """A JSON value; None for anything else, and for `null`, which tells as much."""
+    """A JSON value; None for anything else, and for `null`, which says as much."""
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        return intake.value_of(data)
+    except Unread:
         return None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from otel_sealed.triage.model import Flaw, Incident, Pasted
+from otel_sealed.triage.sums import Sums, reason
 
 
 def incident_object(incident: Incident) -> dict[str, Any]:
@@ -41,6 +43,17 @@ def pasted_object(found: Pasted) -> dict[str, Any]:
 def flaw_object(flaw: Flaw) -> dict[str, Any]:
     """One line that could not be used."""
     return {"kind": "flaw", **asdict(flaw)}
+
+
+def sums_objects(sums: Sums) -> Iterator[dict[str, Any]]:
+    """What could not be judged, and calls that failed or were not read: an object for each kind."""
+    for rule, count in sums.unjudged.items():
+        why = reason(rule)
+        found = {"rule": rule or None, "values": count, "says": why.says, "remedy": why.remedy}
+        yield {"kind": "unjudged", **found}
+    for kind, counts in (("failed", sums.failed), ("unread", sums.unread)):
+        for name, count in counts.items():
+            yield {"kind": kind, "class": name, "calls": count}
 
 
 def _timed(value: Any) -> Any:

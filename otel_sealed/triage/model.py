@@ -114,7 +114,8 @@ class Call:
     `conversation` is `otel_sealed.conversation.key`. `received`/`returned` are the index-aligned
     arrays of the span as rows; `received_types`/`returned_types` block types in order (of the
     request only the newest). `tools` are (keyed digest of the call's id, tool name) of the tool
-    results that go out. `rest` counts returned rows that are well and not listed. `truncated`: rows
+    results that go out. `failed` and `unread` are as `sums` has them. `rest` counts returned rows
+    that are well and not listed. `truncated`: rows
     were cut, so absence proves nothing. `file` and `line` (from 1) say where it was read.
     """
 
@@ -132,6 +133,8 @@ class Call:
     said: str = ""
     rejection: str = ""
     carry: str = ""
+    failed: str = ""
+    unread: str = ""
     received: tuple[Minted, ...] = ()
     returned: tuple[Row, ...] = ()
     received_count: int = 0
@@ -155,11 +158,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One line or document that could not be used: where, and why in our words."""
+    """One line or document that could not be used: where, and why in our words.
+
+    `refused`: for a bound it exceeds, or as the rest of a file that cannot be read on.
+    """
 
     file: str
     line: int
     what: str
+    refused: bool = False
 
 
 # -------------------------------------------------------------------------- what it adds up to

@@ -22,6 +22,7 @@ from otel_sealed.triage import fragments as html
 from otel_sealed.triage.bug import bug_report
 from otel_sealed.triage.model import Evidence, Incident, Remedy, Turn
 from otel_sealed.triage.report import MAX_INCIDENTS, Conversation, Problem, Report
+from otel_sealed.triage.sums import sentences
 from otel_sealed.triage.words import OUTCOMES, answer, count, explained, moment, owner, what_broke
 
 TITLE: Final = "Sealed state: what broke"
@@ -34,6 +35,7 @@ _KEEPS: Final = (
 def page(report: Report, *, made: str) -> str:
     """The page of a report; `made` says by what and when it was made."""
     style, script = _file("page.css"), _file("page.js")
+    body = "\n".join(_body(report))
     record = f"From {count(report.calls, 'call')} on record"
     flaws = f"; {count(report.broken, 'line')} could not be read" if report.broken else ""
     return Template(_file("page.html")).substitute(
@@ -42,9 +44,18 @@ def page(report: Report, *, made: str) -> str:
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
-        body="\n".join(_body(report)),
-        footer=f"<p>{escape(record + flaws)}. {escape(made)}</p><p>{escape(_KEEPS)}</p>",
+        body=_printable(body),
+        footer=_printable(
+            f"<p>{escape(record + flaws)}. {escape(made)}</p><p>{escape(_KEEPS)}</p>"
+        ),
     )
+
+
+def _printable(text: str) -> str:
+    """`text` without what a reader cannot see: controls, escapes, marks of direction."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
 def _file(name: str) -> str:
@@ -58,13 +69,19 @@ def _hash(text: str) -> str:
 
 def _body(report: Report) -> Iterator[str]:
     if not report.problems:
-        yield '<p class="broke">Nothing is broken.</p>'
-        yield f"<p>{escape(count(report.calls, 'call'))} on record, and no incident among them.</p>"
+        what = "Not everything could be judged." if report.sums else "Nothing is broken."
+        yield f'<p class="broke">{what}</p>'
+        among = (
+            "no incident among those that were judged" if report.sums else "no incident among them"
+        )
+        yield f"<p>{escape(count(report.calls, 'call'))} on record, and {among}.</p>"
+        yield from _not_judged(report)
         return
     first, *others = report.problems
     yield f'<p class="broke">{escape(what_broke(first.shown))}</p>'
     yield _answers(first)
     yield _contents(others)
+    yield from _not_judged(report)
     yield from _problem(first, 1, "How it broke")
     yield from _timeline(report)
     yield from _conversations(report)
@@ -73,6 +90,14 @@ def _body(report: Report) -> Iterator[str]:
         yield _others(others)
     for number, problem in enumerate(others, 2):
         yield from _problem(problem, number, what_broke(problem.shown))
+
+
+def _not_judged(report: Report) -> Iterator[str]:
+    """What a page must not be silent of: calls that failed, and values nobody could judge."""
+    items = "".join(f"<li>{escape(_capital(line))}.</li>" for line in sentences(report.sums))
+    if items:
+        yield '<section aria-labelledby="unjudged"><h2 id="unjudged">What could not be judged</h2>'
+        yield f"<ul>{items}</ul></section>"
 
 
 # --------------------------------------------------------------------------------- first screen

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,10 +29,33 @@ class Plan:
     changed: int = 0
     whole: bool = False
     broken: int = 0
+    refused: int = 0
     anew: bool = False
 
 
-def plan_of(path: Path, known: dict[Any, tuple[Any, ...]]) -> Plan:
+class Known:
+    """The files that were read before, by device and inode; what is taken out is not gone."""
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Rows of the index: id, device, inode, mark of the first bytes, and so on."""
+        self._rows: dict[tuple[int, int], list[tuple[Any, ...]]] = {}
+        for row in rows:
+            self._rows.setdefault(row[1:3], []).append(row)
+
+    def take(self, where: tuple[int, int], head: bytes) -> tuple[Any, ...] | None:
+        """The row of a file that begins so, which is known no longer."""
+        rows = self._rows.get(where, [])
+        found = next((row for row in rows if _begins(head, row[3])), None)
+        if found is not None:
+            rows.remove(found)
+        return found
+
+    def rest(self) -> Iterator[tuple[Any, ...]]:
+        """What was not taken."""
+        return chain.from_iterable(self._rows.values())
+
+
+def plan_of(path: Path, known: Known) -> Plan:
     """What is to be read of a file; what is known of it is taken out of `known`."""
     try:
         stat = path.stat()
@@ -40,18 +65,19 @@ def plan_of(path: Path, known: dict[Any, tuple[Any, ...]]) -> Plan:
     except OSError as error:
         raise SealedError(error.strerror or "cannot be read", where=str(path)) from None
     where = (stat.st_dev, stat.st_ino)
-    keys = (k for k in known if k[:2] == where and _begins(head, k[2]))
-    row = known.pop(next(keys, None), None)
+    row = known.take(where, head)
     mark = _mark(head)
     fresh = Plan(path, 0, 1, stat.st_size, 0, where, mark, stat.st_mtime_ns, whole, anew=True)
     if row is None:
         return fresh
-    ident, *_, size, changed, begin, line, was_whole, broken = row
+    ident, *_, size, changed, begin, line, was_whole, broken, refused = row
     if (stat.st_size, stat.st_mtime_ns) == (size, changed):
         return replace(fresh, begin=stat.st_size, ident=ident, anew=False)
     if was_whole or stat.st_size < size:
         return replace(fresh, ident=ident)
-    return replace(fresh, begin=begin, line=line, ident=ident, broken=broken, anew=False)
+    return replace(
+        fresh, begin=begin, line=line, ident=ident, broken=broken, refused=refused, anew=False
+    )
 
 
 def _mark(head: bytes) -> bytes:

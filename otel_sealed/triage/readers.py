@@ -11,18 +11,17 @@ from typing import Final, TypeAlias
 
 from otel_sealed.triage import files
 from otel_sealed.triage.files import Found, Piece
-from otel_sealed.triage.model import Flaw
 
 _READING: Final = 3
 """Pieces that are given to another process ahead of what it reads."""
 
 
-def read_here(piece: Piece | Flaw) -> Found:
+def read_here(piece: Piece | Found) -> Found:
     """What a piece holds, read by whoever calls."""
-    return files.read(piece) if isinstance(piece, Piece) else Found(flaws=[piece])
+    return files.read(piece) if isinstance(piece, Piece) else piece
 
 
-Reading: TypeAlias = Callable[[Iterable[Piece | Flaw]], Iterator[Found]]
+Reading: TypeAlias = Callable[[Iterable[Piece | Found]], Iterator[Found]]
 
 
 @contextmanager
@@ -36,7 +35,7 @@ def readers(processes: int) -> Iterator[Reading]:
 
 
 def _shared(
-    pool: ProcessPoolExecutor, others: int, pieces: Iterable[Piece | Flaw]
+    pool: ProcessPoolExecutor, others: int, pieces: Iterable[Piece | Found]
 ) -> Iterator[Found]:
     """What the pieces hold, in their order: others read ahead, and what they cannot take, we do."""
     ahead: deque[Future[Found] | Found] = deque()

@@ -19,10 +19,16 @@ from otel_sealed import vocab
 from otel_sealed.model import ProviderVerdict, Rejection, Verdict
 from otel_sealed.triage.model import About, Call, Evidence, Minted, Row, Usage
 from otel_sealed.triage.sources.signal import SPAN, Json, Signal
+from otel_sealed.triage.sums import Value, failed, unjudged, unread
 
-Entry: TypeAlias = tuple[int, int, bytes, bytes, bytes, str, str, str, bool, str | None, str]
+Stored: TypeAlias = tuple[
+    int, int, bytes, bytes, bytes, str, str, str, bool, str | None, str | None, str | None, str
+]
 """Line, time, trace, span, conversation to join by, its key, provider, model, whether there is
-trouble in it, the class of a refusal of sealed state, and the rest as JSON text."""
+trouble in it, the class of a refusal of sealed state, how the call failed, why it was not read, and
+the rest as JSON text."""
+Entry: TypeAlias = tuple[Stored, tuple[Value, ...]]
+"""A call as it is stored, and the values of it that could not be judged."""
 
 _HEX: Final = re.compile(r"(?:[0-9a-f]{2}){1,32}\Z")
 _FACT: Final = re.compile(r"[a-z0-9_.]{1,60}=[A-Za-z0-9_.:-]{0,80}\Z")
@@ -50,7 +56,7 @@ def entry_of(signal: Signal, line: int = 0) -> Entry | None:
 def call_of(signal: Signal, file: str = "", line: int = 0) -> Call | None:
     """The same as a call."""
     entry = entry_of(signal, line)
-    return None if entry is None else unpacked(entry, file)
+    return None if entry is None else unpacked(entry[0], file)
 
 
 def _of_span(signal: Signal, line: int) -> Entry:
@@ -85,7 +91,8 @@ def _entry(signal: Signal, line: int, body: list[Any]) -> Entry:
     refusal = rejection if is_refusal(said, rejection) else None
     text = json.dumps([[*place, host], words, about, *body], separators=(",", ":"))
     trace = bytes.fromhex(_hex(signal.trace))
-    return (
+    ours = signal.kind == SPAN
+    stored = (
         line,
         _count(signal.at),
         trace,
@@ -96,8 +103,11 @@ def _entry(signal: Signal, line: int, body: list[Any]) -> Entry:
         _model(a.get(vocab.REQUEST_MODEL)),
         refusal is not None or _violates(body),
         refusal,
+        (failed(a) or None) if ours else None,
+        (unread(a) or None) if ours else None,
         text,
     )
+    return stored, unjudged(a, signal.span) if ours else ()
 
 
 def is_refusal(said: str, rejection: str) -> bool:
@@ -114,11 +124,37 @@ def _violates(body: list[Any]) -> bool:
 # ------------------------------------------------------------------------------------- unpacking
 
 
-def unpacked(entry: Entry, file: str = "") -> Call:
-    """The call an entry is of."""
-    line, at, trace, span, _, key, provider, model, _, _, text = entry
+def unpacked(entry: Stored, file: str = "") -> Call:
+    """The call an entry is of.
+
+    Raises:
+        ValueError: It is none of ours: a column or a part of the text has another shape or type, or
+            holds what the vocabulary has not.
+    """
+    try:
+        return _call(entry, file)
+    except (KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        raise ValueError("no call") from None
+
+
+def _call(entry: Stored, file: str) -> Call:
+    line, at, trace, span, _, key, provider, model, _, rejection, failed, unread, text = entry
+    texts = (key, provider, model, rejection or "", failed or "", unread or "", file)
+    _typed([line, at, trace, span, *texts], (int, int, bytes, bytes, *[str] * len(texts)))
+    # cleaned words are plain ASCII; the one escape is of the dash that a phrase may have
+    if not (text.isascii() and text.isprintable()) or "\\" in text.replace("\\u2013", ""):
+        raise ValueError("no text of ours")
     place, words, about, received, returned, rows, counts, more, usage, rest = json.loads(text)
     service, release, framework, sdks, otel = about
+    _typed(place, (str, int, str, str))
+    _typed(words, (str,) * 4)
+    _typed([service, release, framework, otel, *sdks], (str,) * (4 + len(sdks)))
+    _typed(counts, (int,) * 4)
+    _typed(more, (str,) * 5)
+    _typed(usage, (int,) * 4)
+    _typed(rest, (str, bool, bool, int, str))
+    for row in rows:
+        _typed(row, _ROW)
     return Call(
         at,
         trace.hex(),
@@ -134,6 +170,8 @@ def unpacked(entry: Entry, file: str = "") -> Call:
         said=words[1],
         rejection=words[2],
         carry=words[3],
+        failed=failed or "",
+        unread=unread or "",
         received=tuple(map(Minted, *_rows(received))) if received else (),
         returned=tuple(map(Row, *_rows(returned))) if returned else tuple(Row(*r) for r in rows),
         received_count=counts[0],
@@ -156,10 +194,30 @@ def unpacked(entry: Entry, file: str = "") -> Call:
     )
 
 
+_ROW: Final = (
+    *(str, str, int, str, str, str, str, str, str, str, str),
+    *(bool, str, int, str, str),
+)
+
+
+def _typed(values: list[Any], kinds: tuple[type, ...]) -> None:
+    if [*map(type, values)] != [*kinds]:
+        raise ValueError("another type")
+
+
 def _rows(columns: list[Any]) -> list[Any]:
     length, *packed = columns
-    found = [column.split(",") if isinstance(column, str) else column for column in packed]
-    return [values if len(values) == length else values * length for values in found]
+    if type(length) is not int or not 0 < length <= _MAX:
+        raise ValueError("no number of rows")
+    found = []
+    for column in packed:
+        values = column.split(",") if isinstance(column, str) else column
+        if not isinstance(column, str):
+            _typed(values, (int,) * len(values))
+        if len(values) not in (1, length):
+            raise ValueError("a column of another length")
+        found.append(values if len(values) == length else values * length)
+    return found
 
 
 def _list(text: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ before what it takes in silence, what still grows before what is over, then the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from otel_sealed import vocab
@@ -16,6 +16,7 @@ from otel_sealed.model import Fate, ProviderVerdict, Verdict
 from otel_sealed.triage.incidents import Story, ordered
 from otel_sealed.triage.model import Call, Incident
 from otel_sealed.triage.strip import Strip, of_incident
+from otel_sealed.triage.sums import Sums
 
 MAX_CONVERSATIONS: Final = 50
 MAX_INCIDENTS: Final = 200
@@ -103,13 +104,14 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a page shows. `calls` and `broken` are of the whole record."""
+    """All that a page shows. `calls`, `broken` and `sums` are of the whole record."""
 
     problems: tuple[Problem, ...]
     conversations: tuple[Conversation, ...]
     calls: int
     broken: int
     hidden: int = 0
+    sums: Sums = field(default_factory=Sums)
 
     @property
     def incidents(self) -> tuple[Incident, ...]:
@@ -124,6 +126,7 @@ def report(
     *,
     calls: int,
     broken: int = 0,
+    sums: Sums | None = None,
     told: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Report:
     """The report on these incidents; `conversation` gives the calls of one by its key.
@@ -149,7 +152,7 @@ def report(
         told(number, min(len(keys), MAX_CONVERSATIONS))
     scored.sort(key=lambda one: (-(one.score or 0.0), -one.calls, one.key))
     hidden = len(keys) - len(scored)
-    return Report(tuple(problems), tuple(scored), calls=calls, broken=broken, hidden=hidden)
+    return Report(tuple(problems), tuple(scored), calls, broken, hidden, sums or Sums())
 
 
 def _weight(group: Sequence[Incident]) -> tuple[int, bool, int, int, str]:

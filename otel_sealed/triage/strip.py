@@ -12,7 +12,7 @@ them their names. Fates come from the rows: one that names a place in a response
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,8 +26,18 @@ MAX_COLUMNS: Final = 48
 
 _BLOCK: Final = re.compile(r"(?:content|output|parts|steps)\.(\d{1,5})")
 _CALLS: Final = frozenset(
-    ("tool_use", "function_call", "custom_tool_call", "server_tool_use", "functioncall", "tooluse")
+    (
+        *("tool_use", "function_call", "custom_tool_call", "server_tool_use", "functioncall"),
+        *("tooluse", "function"),
+    )
 )
+_LISTS: Final[dict[str, Callable[[str], bool]]] = {
+    "reasoning_details": lambda type_: type_.startswith("reasoning"),
+    "thinking_blocks": lambda type_: type_ in ("thinking", "redacted_thinking"),
+    "tool_calls": lambda type_: type_.lower() in _CALLS,
+}
+"""Chat Completions has its blocks in lists of their own: which of them each list holds."""
+_ITEM: Final = re.compile(r"([a-z_]{1,40})\.(\d{1,5})(?=\.|\Z)")
 _RIDDEN: Final = frozenset(("text", "message", "thought"))
 _MATCH, _CALL, _OTHER, _GAP = 3, 5, -1, -1
 _RANK: Final = {verdict.value: verdict.rank for verdict in Verdict}
@@ -127,13 +137,26 @@ def _rows(story: Story, at: int) -> dict[tuple[int, int], Row]:
     worst: dict[tuple[int, int], Row] = {}
     for row in story.calls[at].returned:
         trouble = story.traced(at, row)
-        block = _BLOCK.search(trouble.came.position) if trouble.came else None
-        if block is None or not 0 <= trouble.minted < at:
+        if trouble.came is None or not 0 <= trouble.minted < at:
             continue
-        key = (trouble.minted, int(block[1]))
+        block = _block(story.calls[trouble.minted], trouble.came.position)
+        if block is None:
+            continue
+        key = (trouble.minted, block)
         if key not in worst or _weight(row) > _weight(worst[key]):
             worst[key] = row
     return worst
+
+
+def _block(call: Call, position: str) -> int | None:
+    """Which block of a response a place in it is of."""
+    if found := _BLOCK.search(position):
+        return int(found[1])
+    for name, number in reversed(_ITEM.findall(position)):
+        if name in _LISTS:
+            blocks = [at for at, type_ in enumerate(call.received_types) if _LISTS[name](type_)]
+            return blocks[int(number)] if int(number) < len(blocks) else None
+    return None
 
 
 def _weight(row: Row) -> tuple[int, bool, bool]:
@@ -143,8 +166,7 @@ def _weight(row: Row) -> tuple[int, bool, bool]:
 
 def _received(story: Story, turn: int, rows: dict[tuple[int, int], Row]) -> Iterator[_Came]:
     call = story.calls[turn]
-    places = (_BLOCK.search(m.position) for m in call.received if vocab.is_seal(m.artifact))
-    sealed = {int(place[1]) for place in places if place}
+    sealed = {_block(call, m.position) for m in call.received if vocab.is_seal(m.artifact)}
     following = story.calls[turn + 1].tools if turn + 1 < len(story.calls) else ()
     tools = iter(following)
     for place, type_ in enumerate(call.received_types):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from otel_sealed.errors import SealedError
-from otel_sealed.triage.files import MAX_LINE
+from otel_sealed.wire.intake import MAX_LINE
 
 TIMEOUT_S: Final = 30.0
 _TRACE: Final = re.compile(r"[0-9a-fA-F]{16,32}\Z")
@@ -62,7 +62,7 @@ def _get(where: str, host: str, headers: Mapping[str, str]) -> bytes | None:
         said = getattr(reason, "strerror", None) or "cannot be asked"
         raise SealedError(said, where=host) from None
     if len(body) > MAX_LINE:
-        raise SealedError("answered with more than 256 MiB", where=host)
+        raise SealedError("answered with more than 64 MiB", where=host)
     return body
 
 

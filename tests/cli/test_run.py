@@ -23,7 +23,7 @@ pytest.importorskip("anthropic")
 from otel_sealed.cli.autorun import BOOTSTRAP, without_bootstrap
 from otel_sealed.cli.records import records
 from otel_sealed.cli.run import environment
-from otel_sealed.cli.summary import Summary, lines, summarise
+from otel_sealed.cli.summary import NOTHING_SEEN, Summary, lines, summarise
 from tests.otlp import Receiver
 
 CLI = [sys.executable, "-c", "import sys; from otel_sealed.cli import main; sys.exit(main())"]
@@ -113,12 +113,13 @@ def test_the_program_gets_its_arguments_and_its_status_is_ours(ran: Ran) -> None
 
 
 def test_one_screen_says_what_was_seen(ran: Ran) -> None:
-    first, loss, refusal, where = ran.screen
+    first, loss, refusal, page, where = ran.screen
     assert first == "otel-sealed: 2 calls, 1 seal received, 0 returned"
     assert re.fullmatch(
         rf"  breaks  dropped  anthropic\.thinking\.signature  A1  1 time, first at {CLOCK}", loss
     )
     assert refusal == "the provider refused 1: thinking_missing 1"
+    assert page == "what a rule says: docs/rules.md"
     assert where.startswith(f"spans, metrics and log events, without content: {ran.folder}")
 
 
@@ -308,7 +309,7 @@ def test_a_disk_that_takes_nothing_costs_one_line_and_the_program_is_unharmed(
     assert lost == [
         f"{tmp_path / '.otel-sealed'}: File exists; telemetry is lost, the program goes on"
     ]
-    assert ran.screen == ["otel-sealed: no call was observed"]
+    assert ran.screen == [f"otel-sealed: no call was observed; {NOTHING_SEEN}"]
 
 
 def test_the_folder_is_a_setting(tmp_path: Path) -> None:
@@ -382,7 +383,7 @@ def test_a_signal_reaches_the_program_and_its_answer_is_the_status(waiting: Any,
     child.send_signal(getattr(signal, name))
     assert out.readline() == f"{name}\n"
     _, err = child.communicate(timeout=60)
-    assert (child.returncode, err) == (7, "otel-sealed: no call was observed\n")
+    assert (child.returncode, err) == (7, f"otel-sealed: no call was observed; {NOTHING_SEEN}\n")
 
 
 def test_a_program_that_a_signal_ends_gives_128_and_its_number(waiting: Any) -> None:
@@ -415,6 +416,6 @@ def test_without_a_loss_it_says_so(tmp_path: Path) -> None:
         "1 call, 0 seals received, 0 returned",
         "nothing degrades or breaks",
     ]
-    assert lines(summarise([])) == ["no call was observed"]
+    assert lines(summarise([])) == [f"no call was observed; {NOTHING_SEEN}"]
     (tmp_path / "x.jsonl").write_text("rubbish\n", "utf-8")
-    assert lines(summarise([tmp_path / "x.jsonl"])) == ["no call was observed"]
+    assert lines(summarise([tmp_path / "x.jsonl"])) == [f"no call was observed; {NOTHING_SEEN}"]

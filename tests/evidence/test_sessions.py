@@ -152,7 +152,7 @@ def test_broken_lines_and_lines_of_others_are_counted(tmp_path: Path) -> None:
 def test_a_line_too_long_is_one_broken_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("otel_sealed.evidence.sessions.MAX_LINE", 600)
+    monkeypatch.setattr("otel_sealed.wire.intake.MAX_LINE", 600)
     found = read(file(tmp_path, {**RECORD, "padding": "x" * 2000}, RECORD))
     assert (2, 1, 1) == (found.lines, found.broken, len(found.sessions))
 

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from otel_sealed.cli import main
-from otel_sealed.cli.replay import is_evidence
+from otel_sealed.cli.replay import is_evidence, replayed
+from otel_sealed.model import Fate
+from otel_sealed.triage.index import Index
+from otel_sealed.triage.model import Call, Evidence
 
 TESTS = Path(__file__).parents[1]
 DATA, CASES = TESTS / "data" / "evidence", TESTS / "cases"
@@ -130,3 +133,52 @@ def test_no_file_is_left_behind(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["triage", str(path)]) == 1
     assert "redacted_thinking" in capsys.readouterr().out
     assert [path] == list(tmp_path.iterdir())
+
+
+def relayed(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """Two calls at OpenRouter; a relay hands the details on under a key nobody looks at."""
+    answered = {
+        "role": "assistant",
+        "content": "On it.",
+        "provider_specific_fields": {"reasoning_details": [value]},
+        "tool_calls": [
+            {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        ],
+    }
+    asked = {"role": "user", "content": "What is there?"}
+    result = {"role": "tool", "tool_call_id": "call_1", "content": "nothing"}
+    reply = {"id": "1", "model": "anthropic/claude-opus-5", "choices": [{"message": answered}]}
+    return [
+        {
+            "api": "chat.completions",
+            "provider": "openrouter",
+            "request": {"model": "anthropic/claude-opus-5", "messages": messages},
+            "response": reply,
+        }
+        for messages in ([asked], [asked, answered, result])
+    ]
+
+
+def test_span_event_triage_and_strip_agree_on_where_a_misplaced_value_went(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = {"type": "reasoning.encrypted", "data": "c2ln" * 40, "format": "anthropic-claude-v1"}
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(x) + "\n" for x in relayed(value)), "utf-8")
+    assert main(["triage", str(path)]) == 1
+    out = capsys.readouterr().out
+    place = "messages.1.provider_specific_fields.reasoning_details.0.data"
+    assert f"went back    {place}, 160 B" in out
+    assert "1 incident in 2 calls in 1 file" in out
+    shown = [line.split() for line in out.splitlines()]
+    assert ["fate", "misplaced", "R5"] in [line[:3] for line in shown]
+    spans = [call for call in replayed_calls(path) if call.evidence is Evidence.SPANS]
+    (row,) = (row for row in spans[1].returned if row.fate == Fate.MISPLACED)
+    assert (row.position, row.size) == (place, 160)
+
+
+def replayed_calls(path: Path) -> list[Call]:
+    with Index() as index:
+        index.stream(str(path), replayed(str(path), b"k" * 32, []))
+        keys = list(index.keys())
+        return [call for key in keys for call in index.conversation(key)]

@@ -10,7 +10,6 @@ may keep less; neither is decidable from files.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -20,11 +19,10 @@ from otel_sealed.errors import SealedError
 from otel_sealed.evidence.sessions import claude_code, codex
 from otel_sealed.evidence.sessions.records import Found, Kept, Pattern, Session
 from otel_sealed.transcript import opened
+from otel_sealed.wire import intake
+from otel_sealed.wire.parse import Unread
 
 __all__ = ["Found", "Kept", "Pattern", "Session", "files_in", "read"]
-
-MAX_LINE: Final = 1 << 26
-"""Most bytes of one line (64 MiB); a longer one counts as broken."""
 
 _AGENTS: Final = (claude_code, codex)
 _ENDINGS: Final = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst")
@@ -72,27 +70,37 @@ def read(path: Path, told: Told = lambda _bytes: None) -> Found:
 
 def _lines(file: BufferedReader, found: Found, told: Told) -> Iterator[dict[str, Any]]:
     """Every line that is a JSON object; those that are not are counted."""
-    position = 0
-    while line := file.readline(MAX_LINE):
-        position += len(line)
-        whole = len(line) < MAX_LINE
-        while len(line) == MAX_LINE and not line.endswith(b"\n"):
-            line = file.readline(MAX_LINE)
-            position += len(line)
-        told(position)
+    passed = _Passed(file)
+    for line in intake.lines(passed, intake.MAX_LINE):
+        told(passed.position)
         found.lines += 1
-        if not line.strip():
-            continue
-        parsed = _object(line) if whole else None
+        parsed = None
+        if line is not None:
+            if not line.strip():
+                continue
+            parsed = _object(line)
         if parsed is None:
             found.broken += 1
         else:
             yield parsed
 
 
+class _Passed:
+    """A file, and how much of it was read."""
+
+    def __init__(self, file: BufferedReader) -> None:
+        self._file = file
+        self.position = 0
+
+    def readline(self, most: int) -> bytes:
+        line = self._file.readline(most)
+        self.position += len(line)
+        return line
+
+
 def _object(line: bytes) -> dict[str, Any] | None:
     try:
-        parsed = json.loads(line.decode("utf-8-sig", "surrogatepass"))
-    except (ValueError, RecursionError):
+        parsed = intake.value_of(line)
+    except Unread:
         return None
     return parsed if isinstance(parsed, dict) else None
