@@ -16,7 +16,7 @@ from otel_sealed.errors import SealedError
 from otel_sealed.triage.index import Index
 from otel_sealed.triage.page import page
 from otel_sealed.triage.report import report
-from otel_sealed.triage.sums import sentences
+from otel_sealed.triage.sums import screen
 
 
 def run(asked: Asked, output: str) -> int:
@@ -45,7 +45,7 @@ def _made(output: str, index: Index, asked: Asked) -> Callable[[], int]:
         _write(output, page(made, made=f"Made by otel-sealed {version}{until}."))
         if output != STDIN:
             problems = plural(len(made.problems), "problem")
-            note(f"{problems}, {plural(len(found), 'incident')} in {output}", *sentences(made.sums))
+            note(f"{problems}, {plural(len(found), 'incident')} in {output}", *screen(made.sums))
         return VIOLATED if found else OK
 
     return printed

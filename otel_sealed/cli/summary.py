@@ -91,7 +91,7 @@ def lines(summary: Summary) -> list[str]:
     if summary.refusals:
         classes = ", ".join(f"{name} {n}" for name, n in summary.refusals.most_common(8))
         shown.append(f"the provider refused {summary.refusals.total()}: {classes}")
-    return [*shown, *sums.sentences(summary.sums)]
+    return [*shown, *sums.screen(summary.sums)]
 
 
 def _verdict(summary: Summary) -> str:

@@ -68,6 +68,14 @@ def _cells(incident: Incident) -> tuple[str | Text, ...]:
     )
 
 
+def incident_lines(incident: Incident) -> Text:
+    """The row of an incident on two lines, for a narrow terminal."""
+    ident, since, artifact, fate, worst, outcome, calls, whose, model = _cells(incident)
+    many = f"{calls} {'call' if calls == '1' else 'calls'}"
+    head = Text.assemble((str(ident), "bold"), "  ", worst, f"  {outcome}, {many}, since {since}")
+    return head.append(f"\n  {artifact} {fate}; whose: {whose}; {model}")
+
+
 def judged(word: str, rule: str) -> str | Text:
     """A verdict in its colour, plain where this version does not know it."""
     return verdict(Verdict(word), rule) if word in set(Verdict) else f"{word} {rule}".rstrip()

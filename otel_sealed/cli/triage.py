@@ -14,7 +14,7 @@ from otel_sealed.cli import key as keys
 from otel_sealed.cli.replay import is_evidence, key_of, replayed
 from otel_sealed.cli.show import Screen, Ticker, json_line, plural, ticker
 from otel_sealed.cli.strips import drawn
-from otel_sealed.cli.tell import detail, flaw_line, incident_table, pasted_lines
+from otel_sealed.cli.tell import detail, flaw_line, incident_lines, incident_table, pasted_lines
 from otel_sealed.cli.when import moment
 from otel_sealed.errors import SealedError
 from otel_sealed.telemetry.settings import read
@@ -30,7 +30,7 @@ from otel_sealed.triage.machine import (
 )
 from otel_sealed.triage.pasted import Record, clues, resolve
 from otel_sealed.triage.strip import of_incident
-from otel_sealed.triage.sums import Sums, sentences
+from otel_sealed.triage.sums import Sums, screen
 from otel_sealed.triage.words import explained
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 FEW: Final = 3
 """So many incidents are told one by one; more of them in a table."""
+TABLE_WIDTH: Final = 145
+"""Columns of the table of incidents: in a narrower terminal each has two lines instead."""
 PROCESSES: Final = 2
 MAX_ERROR: Final = 1 << 20
 """Most characters of a pasted error that are read: its classes look at far fewer."""
@@ -260,11 +262,15 @@ def _print(found: Found) -> None:
     out, stats = Screen(), found.stats
     where = f"{plural(stats.calls, 'call')} in {plural(stats.files, 'file')}"
     out.line(f"{plural(found.total, 'incident')} in {where}")
-    for line in (*sentences(found.sums), *_flaws(found)):
+    for line in (*screen(found.sums), *_flaws(found)):
         out.line(line)
     shown = found.incidents
     if len(shown) > FEW:
-        out.draw(incident_table(shown))
+        if out.width < TABLE_WIDTH:
+            for incident in shown:
+                out.line(incident_lines(incident))
+        else:
+            out.draw(incident_table(shown))
         if found.total > len(shown):
             out.line(f"and {found.total - len(shown):,} older ones: --limit {found.total}")
         out.line(f"What a rule says: {explained('')}")

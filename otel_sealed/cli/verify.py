@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,11 +30,12 @@ from otel_sealed.cli.show import (
 from otel_sealed.contract import Pair
 from otel_sealed.errors import SealedError
 from otel_sealed.evidence import reading
-from otel_sealed.model import Fate, Finding, ProviderVerdict, Rejection, Report
+from otel_sealed.model import Fate, Finding, ProviderVerdict, Rejection, Report, Verdict
 from otel_sealed.providers import dialects
 from otel_sealed.rulebook import reason
 from otel_sealed.telemetry.families import FORM, pair
 from otel_sealed.tracker import Tracker
+from otel_sealed.triage.sums import reason as unjudged
 from otel_sealed.triage.words import explained
 
 _COLUMNS = ("artifact", "came in", "went back", "fate", "verdict", "the provider")
@@ -70,13 +72,32 @@ class Row:
 
 @dataclass(slots=True)
 class _Judged:
-    """One file: what it showed, as far as it is usable."""
+    """One file: what it showed, as far as it is usable.
+
+    `rows` are those that are printed; `hidden` counts the others, which are intact once more: of
+    these a long conversation has as many as the square of its turns. `bad` degrade or break;
+    `unjudged` counts by rule what could not be judged.
+    """
 
     file: str
     unit: str = "line"
     passed: str = ""
     rows: list[Row] = field(default_factory=list)
+    hidden: int = 0
+    bad: int = 0
+    unjudged: Counter[str] = field(default_factory=Counter)
     error: SealedError | None = None
+
+    def add(self, row: Row) -> None:
+        """Count a row, and keep it if it says something new."""
+        found = row.finding
+        self.bad += found.verdict.violates
+        if found.verdict is Verdict.UNVERIFIABLE:
+            self.unjudged[found.rule] += 1
+        if found.first or found.fate is not Fate.INTACT:
+            self.rows.append(row)
+        else:
+            self.hidden += 1
 
 
 def run(files: list[str], *, families: str = "", as_json: bool) -> int:
@@ -99,12 +120,12 @@ def run(files: list[str], *, families: str = "", as_json: bool) -> int:
                     if as_json:
                         json_line(row.as_json())
                     else:
-                        judged.rows.append(row)
+                        judged.add(row)
         except SealedError as unusable:
             judged.error = unusable
         if as_json and judged.passed:
             complain(f"{file}{judged.passed}")
-        if not as_json and (judged.rows or judged.error is None):
+        if not as_json and (judged.rows or judged.hidden or judged.error is None):
             _print(judged)
         if judged.error is not None:
             worst = complain(judged.error.line())
@@ -151,11 +172,12 @@ def _refuse_unread(judged: _Judged, report: Report) -> None:
 def _print(judged: _Judged) -> None:
     out = Screen()
     rows = judged.rows
-    shown = [row for row in rows if row.finding.first or row.finding.fate is not Fate.INTACT]
-    if shown:
-        cells = (_cells(row, judged.unit) for row in shown)
+    if rows:
+        cells = (_cells(row, judged.unit) for row in rows)
         out.draw(table((judged.unit, *_COLUMNS), cells, judged.unit))
-    out.line(_summary(judged, len(rows) - len(shown)))
+    out.line(_summary(judged))
+    for rule, count in judged.unjudged.items():
+        out.line(f"{plural(count, 'row')} could not be judged: {unjudged(rule).says} [{rule}]")
     for line in _reasons(rows):
         out.line(line)
 
@@ -183,14 +205,14 @@ def said(provider: ProviderVerdict, rejection: Rejection | None) -> str:
     return f"{provider}: {rejection}" if rejection else provider.value
 
 
-def _summary(judged: _Judged, hidden: int) -> str:
-    file, rows = judged.file, judged.rows
-    bad = sum(row.finding.verdict.violates for row in rows)
+def _summary(judged: _Judged) -> str:
+    file, bad, hidden = judged.file, judged.bad, judged.hidden
+    count = len(judged.rows) + hidden
     again = f", {hidden:,} of them intact once more and not shown" if hidden else ""
-    if not rows:
+    if not count:
         return f"{file}: nothing sealed was due or sent{judged.passed}"
     verb = "degrades or breaks" if bad == 1 else "degrade or break"
-    return f"{file}: {plural(len(rows), 'row')}{again}; {bad:,} {verb}{judged.passed}"
+    return f"{file}: {plural(count, 'row')}{again}; {bad:,} {verb}{judged.passed}"
 
 
 def _reasons(rows: list[Row]) -> Iterator[str]:

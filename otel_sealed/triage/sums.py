@@ -60,13 +60,13 @@ REASONS: Final = {
         "update otel-sealed; otel-sealed doctor names the version of its rules",
     ),
     "X2": Reason(
-        "came from elsewhere, another process or an earlier run",
-        "a ledger that the processes share would know them: OTEL_SEALED_LEDGER",
+        "came in another process, or before the ledger began",
+        "let the processes of a conversation share a ledger: OTEL_SEALED_LEDGER",
     ),
     "X11": Reason("came in a stream that was cut, and may never have been whole", ""),
     "X12": Reason(
         "continue an answer that was not seen here",
-        "a ledger that the processes share would know it: OTEL_SEALED_LEDGER",
+        "let the processes of a conversation share a ledger: OTEL_SEALED_LEDGER",
     ),
 }
 
@@ -170,8 +170,22 @@ def _known_by(digest: str, span: str, at: int) -> bytes:
 # -------------------------------------------------------------------------------- what is printed
 
 
-def sentences(sums: Sums) -> Iterator[str]:
-    """All of it, a sentence each."""
+def sentences(sums: Sums) -> list[str]:
+    """All of it, a sentence each, with what there is to do."""
+    return ["; ".join(part for part in said if part) for said in _said(sums)]
+
+
+def screen(sums: Sums) -> list[str]:
+    """The same for a terminal: what there is to do on a line of its own."""
+    return [
+        line
+        for says, remedy in _said(sums)
+        for line in (says, f"  {remedy}" * bool(remedy))
+        if line
+    ]
+
+
+def _said(sums: Sums) -> Iterator[tuple[str, str]]:
     for group, says in (
         (UNANSWERED, "failed before an answer"),
         (ANSWERED, "got an error for an answer"),
@@ -179,15 +193,14 @@ def sentences(sums: Sums) -> Iterator[str]:
     ):
         found = Counter({k: n for k, n in sums.failed.items() if _group(k) is group})
         if found:
-            yield f"{_plural(found.total(), 'call')} {says}: {_listed(found)}"
+            yield f"{_plural(found.total(), 'call')} {says}: {_listed(found)}", ""
     if sums.unread:
         calls = _plural(sums.unread.total(), "call")
-        yield f"{calls} could not be read, and not be judged: {_listed(sums.unread)}"
+        yield f"{calls} could not be read, and not be judged: {_listed(sums.unread)}", ""
     for rule, count in sums.unjudged.most_common():
         why = reason(rule)
         values = _plural(count, "value")
-        remedy = f"; {why.remedy}" if why.remedy else ""
-        yield f"{values} could not be judged: they {why.says} [{rule or '?'}]{remedy}"
+        yield f"{values} could not be judged: they {why.says} [{rule or '?'}]", why.remedy
 
 
 def reason(rule: str) -> Reason:

@@ -45,10 +45,8 @@ with anthropic.Anthropic(api_key="k", base_url=sys.argv[1], max_retries=0) as cl
         messages.append({"role": "user", "content": done or "go on"})
 saved.write_text(json.dumps(messages))
 """
-X2 = (
-    "values could not be judged: they came from elsewhere, another process or an earlier run [X2];"
-    " a ledger that the processes share would know them: OTEL_SEALED_LEDGER"
-)
+X2 = "values could not be judged: they came in another process, or before the ledger began [X2]"
+REMEDY = "let the processes of a conversation share a ledger: OTEL_SEALED_LEDGER"
 
 
 @dataclass
@@ -99,9 +97,9 @@ def test_without_a_ledger_in_common_it_is_said_and_never_that_all_is_well(
     runs: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs.run(OTEL_SEALED_LEDGER="memory")
-    first, well, why = runs.run(OTEL_SEALED_LEDGER="memory")
+    first, well, why, remedy = runs.run(OTEL_SEALED_LEDGER="memory")
     count = why.partition(" ")[0]
-    assert why == f"{count} {X2}"
+    assert (why, remedy) == (f"{count} {X2}", f"  {REMEDY}")
     assert int(count) > 0
     assert well == "nothing degrades or breaks of what could be judged"
     assert int(first.rpartition(", ")[2].split()[0]) >= int(count)
@@ -113,7 +111,7 @@ def test_without_a_ledger_in_common_it_is_said_and_never_that_all_is_well(
     assert (found["kind"], found["rule"], found["values"]) == ("unjudged", "X2", int(count))
     assert main(["report", folder, "--html", "-"]) == 0
     page = capsys.readouterr().out
-    assert f"<li>{count} {X2}.</li>" in page
+    assert f"<li>{count} {X2}; {REMEDY}.</li>" in page
     assert "Nothing is broken" not in page
 
 

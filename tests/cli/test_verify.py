@@ -311,3 +311,22 @@ def test_verify_imports_neither_opentelemetry_nor_an_sdk() -> None:
         [sys.executable, "-c", code, LOSS], capture_output=True, text=True, check=True
     )
     assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_what_could_not_be_judged_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second line resumes a conversation whose first turn is in no file."""
+    path = tmp_path / "x.jsonl"
+    seal = {"type": "thinking", "thinking": "t", "signature": "c2ln" * 30}
+    text = {"type": "text", "text": "It is there."}
+    ask, more = {"role": "user", "content": "x"}, {"role": "user", "content": "y"}
+    messages = [ask, {"role": "assistant", "content": [seal, text]}, more]
+    request = {"model": "claude-opus-5", "max_tokens": 9, "messages": messages}
+    line = {"api": "messages", "provider": "anthropic", "request": request}
+    path.write_text(json.dumps(line) + "\n", "utf-8")
+    assert main(["verify", str(path)]) == 0
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said == (
+        "1 row could not be judged: came in another process, or before the ledger began [X2]"
+    )

@@ -342,3 +342,18 @@ def test_a_trace_that_tempo_does_not_have_is_one_line(capsys: pytest.CaptureFixt
     with tempo({}) as (url, _):
         assert main(["triage", "--tempo", url, "--trace", "0" * 32]) == 2
     assert capsys.readouterr().err == "otel-sealed: 127.0.0.1: has no such trace\n"
+
+
+def test_in_a_narrow_terminal_an_incident_of_many_has_two_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of nine columns would break inside its words."""
+    lines = (GOLDEN / "otlp.jsonl").read_text("utf-8")
+    for number in range(4):
+        mine = lines.replace(make.CONVERSATION, f"{number:032x}")
+        (tmp_path / f"{number}.jsonl").write_text(mine, "utf-8")
+    monkeypatch.setattr("otel_sealed.cli.show._PIPE_WIDTH", 80)
+    assert main(["triage", str(tmp_path)]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert [line for line in out if len(line) > 85] == []
+    assert "  anthropic.redacted_thinking.data dropped; whose: process; claude-opus-5" in out
