@@ -91,7 +91,7 @@ class RedisStore:
     def records(self, numbers: Sequence[int]) -> list[object]:
         """What is kept under each of these numbers, or None, in one round trip.
 
-        No more of each than tells that it is too large.
+        No more of each than shows that it is too large.
         """
         found = self._all([("GETRANGE", _turn(_member(n)), 0, MAX_RECORD) for n in numbers])
         return [0 if value is None else value or None for value in found]
@@ -130,7 +130,7 @@ class RedisStore:
         return self._prune(oldest, latest)
 
     def _prune(self, oldest: int, latest: int) -> int:
-        """Delete turns beyond a bound, a batch at most."""
+        """Delete turns that are too many or too old, a batch at most."""
         before = ("ZRANGEBYLEX", _ALL, "-", b"(" + _member(oldest), "LIMIT", 0, BATCH)
         gone, held = self._all([before, ("ZCARD", _ALL)])
         gone = list(gone or ())

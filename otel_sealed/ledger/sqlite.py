@@ -203,7 +203,7 @@ class SqliteStore:
     # -- bounds ----------------------------------------------------------------------------------
 
     def _prune(self, writer: sqlite3.Connection, held: int, oldest: int, latest: int) -> int:
-        """Delete turns beyond a bound, a batch at most."""
+        """Delete turns that are too many or too old, a batch at most."""
         over = min(held - self._max_turns, BATCH)
         if self._size(writer) > self._max_bytes:
             over = BATCH
@@ -287,8 +287,8 @@ def _ours(connection: sqlite3.Connection) -> int:
         for name in ("application_id", "user_version")
     )
     other = "SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')"
-    strange = connection.execute(other).fetchone()[0]
-    if application != APPLICATION or version not in (FORMAT, _UNSIGNED) or strange:
+    code = connection.execute(other).fetchone()[0]
+    if application != APPLICATION or version not in (FORMAT, _UNSIGNED) or code:
         raise sqlite3.DatabaseError("no ledger of this format")
     return int(version)
 

@@ -25,12 +25,12 @@ def tracker(ledger: SharedLedger) -> Tracker:
     return Tracker(KEY, ledger=ledger)
 
 
-def begin(told: Tracker, name: str) -> None:
+def begin(process: Tracker, name: str) -> None:
     """The first call of a conversation: a thought with its signature, and a call of a tool."""
-    _call(told, [_asked(name)], _answer(name), "tool_use")
+    _call(process, [_asked(name)], _answer(name), "tool_use")
 
 
-def go_on(told: Tracker, name: str, kind: str) -> str:
+def go_on(process: Tracker, name: str, kind: str) -> str:
     """The second call of it; its verdict."""
     sent = _answer(name) if kind == "faithful" else _answer(name)[1:]
     result = {"type": "tool_result", "tool_use_id": f"toolu_{name}", "content": "found"}
@@ -39,7 +39,7 @@ def go_on(told: Tracker, name: str, kind: str) -> str:
         {"role": "assistant", "content": sent},
         {"role": "user", "content": [result]},
     ]
-    return _call(told, history, [{"type": "text", "text": f"done with {name}"}], "end_turn")
+    return _call(process, history, [{"type": "text", "text": f"done with {name}"}], "end_turn")
 
 
 def _asked(name: str) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _answer(name: str) -> list[dict[str, Any]]:
     ]
 
 
-def _call(told: Tracker, messages: list[Any], content: list[Any], stop: str) -> str:
+def _call(process: Tracker, messages: list[Any], content: list[Any], stop: str) -> str:
     request = {
         "model": "claude-opus-5",
         "max_tokens": 4096,
@@ -79,4 +79,4 @@ def _call(told: Tracker, messages: list[Any], content: list[Any], stop: str) -> 
         status=200,
         complete=True,
     )
-    return str(told.observe(exchange).verdict)
+    return str(process.observe(exchange).verdict)

@@ -122,8 +122,8 @@ def test_a_server_that_does_not_answer_costs_a_process_one_wait(
     """Of every call and thread, until it is asked again."""
     server = start()
     ledger = opened(server.url)
-    told = tracker(ledger)
-    begin(told, "a")
+    process = tracker(ledger)
+    begin(process, "a")
     assert ledger.flush(2.0)
     server.process.send_signal(signal.SIGSTOP)
     try:
@@ -131,8 +131,8 @@ def test_a_server_that_does_not_answer_costs_a_process_one_wait(
         ledger._now = ledger._health._clock
         waits = counted(ledger)
         for at in range(20):
-            begin(told, f"b{at}")
-            assert go_on(told, f"b{at}", "faithful") == "ok"
+            begin(process, f"b{at}")
+            assert go_on(process, f"b{at}", "faithful") == "ok"
     finally:
         server.process.send_signal(signal.SIGCONT)
     assert waits[0] == 1

@@ -271,7 +271,7 @@ def test_a_server_with_no_usable_key_costs_one_line(
     assert line.startswith("the shared ledger (redis) holds no usable hash key")
 
 
-def test_processes_that_share_no_key_are_told_so(
+def test_processes_that_share_no_key_are_reported(
     monkeypatch: pytest.MonkeyPatch,
     instrumented: Callable[..., None],
     caplog: pytest.LogCaptureFixture,
@@ -394,16 +394,16 @@ from pathlib import Path
 from otel_sealed.ledger.sqlite import opened
 from tests.ledger.calls import begin, tracker
 ledger = opened(Path(sys.argv[1]), 100000, 2**28, 1e5)
-told = tracker(ledger)
+process = tracker(ledger)
 for number in range(10**6):
-    begin(told, f"{sys.argv[2]}x{number}")
+    begin(process, f"{sys.argv[2]}x{number}")
     if number % 8 == 7 and ledger.flush(5.0):
         print(number, flush=True)
 """
 
 
 def test_of_processes_killed_at_any_moment_nothing_written_is_lost(
-    path: Path, opened: Callable[[], SharedLedger]
+    path: Path, request: pytest.FixtureRequest
 ) -> None:
     """And nobody is accused for what was not."""
     root = str(Path(__file__).parents[2])
@@ -428,10 +428,11 @@ def test_of_processes_killed_at_any_moment_nothing_written_is_lost(
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
-    ledger = opened()
-    told = tracker(ledger)
+    ledger = sqlite.opened(path, 100_000, 2**28, DAY_S)
+    request.addfinalizer(ledger.close)
+    process = tracker(ledger)
     for name, last in written.items():
-        verdicts = {go_on(told, f"{name}x{number}", "faithful") for number in range(last + 1)}
+        verdicts = {go_on(process, f"{name}x{number}", "faithful") for number in range(last + 1)}
         assert verdicts == {"ok"}
     assert (ledger.failures, ledger.corrupt) == (0, 0)
 

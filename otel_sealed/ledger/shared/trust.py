@@ -32,7 +32,7 @@ KEY_BYTES: Final = range(16, 65)
 MAX_RECORD: Final = 256 * 1_024
 """Most bytes of a record: 100 times a turn of some seals. A greater turn is not shared."""
 _SIGNED: Final = 0x80
-"""In the first byte, beside the version of `packed`: a MAC is at the end.
+"""In the first byte, with the version of `packed`: a MAC is at the end.
 
 A record that begins with a version alone, and has its checksum, is of a release before there was a
 MAC: unknown, and not counted.

@@ -101,7 +101,7 @@ class Health:
 
 
 class Writer:
-    """The thread that writes behind, begun with the first row and idle without any.
+    """The thread that writes, begun with the first row and idle without any.
 
     In a child of `fork` it is also who reaches the store first. Another thread of the parent may
     have held a lock inside the store's library at the fork, which nobody can free in the child;
