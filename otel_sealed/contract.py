@@ -29,6 +29,8 @@ from otel_sealed.model import (
 from otel_sealed.model.quick import quick
 
 Json = Any
+CHECKED = "2026-11-29"
+"""The day on which all rows were checked that do not name another."""
 
 
 class Api(StrEnum):
@@ -232,7 +234,7 @@ class Rule:
     when: frozenset[Trait] = frozenset()
     unless: frozenset[Trait] = frozenset()
     source: str = ""
-    checked: str = "2026-11-29"
+    checked: str = CHECKED
     disputed: bool = False
     preview: bool = False
     undecidable: str = ""
@@ -248,6 +250,7 @@ def rule(  # noqa: PLR0913 - a rule is a row of a table
     when: Iterable[Trait] = (),
     unless: Iterable[Trait] = (),
     source: str,
+    checked: str = CHECKED,
     disputed: bool = False,
     preview: bool = False,
 ) -> Rule:
@@ -261,6 +264,7 @@ def rule(  # noqa: PLR0913 - a rule is a row of a table
         when=frozenset(when),
         unless=frozenset(unless),
         source=source,
+        checked=checked,
         disputed=disputed,
         preview=preview,
     )

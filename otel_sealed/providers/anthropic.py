@@ -31,6 +31,10 @@ _BINDING_ALWAYS = re.compile(r"claude-(fable|mythos)-5-2(-\d{8})?$")
 _KNOWN_MODEL = re.compile(r"claude-(\d|instant|opus|sonnet|haiku|fable|mythos)")
 # A16: blocks of these are tied to the account that minted them
 _ACCOUNT_BOUND = re.compile(r"claude-(sonnet|haiku)-5-5")
+# A9: what a model does where a request says nothing of thinking, by its generation; a name without
+# one is neither
+_THINKS_BY_DEFAULT = re.compile(r"claude-([a-z]+-)?[5-9](?!\d)")
+_OFF_BY_DEFAULT = re.compile(r"claude-([a-z]+-)?[1-4](?!\d)")
 # the least budget_tokens the API takes for thinking (S thinking_config_enabled_param.py)
 _MIN_BUDGET = 1024
 
@@ -132,6 +136,8 @@ def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
     history = body.get("messages")
     if not isinstance(history, list):
         return
+    end = _end(history)
+    continues = any(_results(message) for message in history[end:])
     for index, message in enumerate(history):
         if not isinstance(message, dict):
             yield RawMessage(index, Speaker.USER, (), message)
@@ -141,20 +147,37 @@ def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
             parts = tuple((f"content.{j}", part) for j, part in enumerate(content))
         else:
             parts = (("content", content),) if isinstance(content, str) else ()
-        last = index == len(history) - 1
-        yield RawMessage(index, _speaker(message.get("role"), parts, last=last), parts, message)
+        speaker = _speaker(message, len(parts), continues=continues and index >= end)
+        yield RawMessage(index, speaker, parts, message)
 
 
-def _speaker(role: object, parts: tuple[tuple[str, Any], ...], *, last: bool) -> Speaker:
-    """A message of tool results only continues the loop, as does a mixed one at the very end."""
+def _end(history: list[Any]) -> int:
+    """Index behind the last message of the model: the API reads what follows as one message."""
+    for index in range(len(history) - 1, -1, -1):
+        if isinstance(history[index], dict) and history[index].get("role") == "assistant":
+            return index + 1
+    return 0
+
+
+def _results(message: Any) -> int:
+    """How many tool results a message holds."""
+    content = message.get("content") if isinstance(message, dict) else None
+    return sum(
+        1
+        for part in (content if isinstance(content, list) else ())
+        if isinstance(part, dict) and _type_of(part) == "tool_result"
+    )
+
+
+def _speaker(message: Mapping[str, Any], parts: int, *, continues: bool) -> Speaker:
+    """A message of tool results only continues the loop, as do all at the end with one of them."""
+    role = message.get("role")
     if role == "assistant":
         return Speaker.MODEL
     if role == "system":
         return Speaker.SYSTEM
-    results = sum(
-        1 for _, part in parts if isinstance(part, dict) and _type_of(part) == "tool_result"
-    )
-    return Speaker.TOOL if results and (last or results == len(parts)) else Speaker.USER
+    results = _results(message)
+    return Speaker.TOOL if continues or (results and results == parts) else Speaker.USER
 
 
 def _answer(body: Any) -> RawAnswer:
@@ -339,6 +362,7 @@ def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
             flag
             for flag, holds in (
                 ("drop_block", drops),
+                ("manual_thinking", kind == "enabled"),
                 ("context_management", bool(body.get("context_management"))),
                 ("compaction", isinstance(compaction, dict)),
                 ("budget_below_minimum", starved),
@@ -365,12 +389,7 @@ def _head(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _traits(place: Place) -> frozenset[Trait]:
     facts, turn, block = place.facts, place.turn, place.block
-    found = set()
-    by_default = turn is not None and bool(turn.told) and turn.thinking is None
-    if facts.thinking is False or (facts.thinking is None and not by_default):
-        found.add(Trait.THINKING_OFF)
-    if facts.thinking is False:
-        found.add(Trait.THINKING_DISABLED)
+    found = _thinks(facts, turn)
     if names_model(_BINDING, facts.model):
         found.add(Trait.BINDING)
     if turn is not None and block is not None:
@@ -382,6 +401,20 @@ def _traits(place: Place) -> frozenset[Trait]:
     if names_model(_BINDING_ALWAYS, facts.model):
         found.add(Trait.BINDING_ALWAYS)
     return frozenset(found)
+
+
+def _thinks(facts: Facts, turn: Turn | None) -> set[Trait]:
+    """How the model of a request thinks: as it says, else as the model does by default (A9)."""
+    if facts.thinking is False:
+        return {Trait.THINKING_OFF, Trait.THINKING_DISABLED}
+    if facts.thinking:
+        return set() if "manual_thinking" in facts.flags else {Trait.ADAPTIVE}
+    if names_model(_THINKS_BY_DEFAULT, facts.model):
+        return {Trait.ADAPTIVE}
+    if turn is not None and turn.told and turn.thinking is None:
+        return set()  # it thought without being asked: whoever answers here turns thinking on
+    off = {Trait.THINKING_OFF}
+    return off | {Trait.THINKING_DISABLED} if names_model(_OFF_BY_DEFAULT, facts.model) else off
 
 
 def _turn_traits(turn: Turn, index: int) -> set[Trait]:

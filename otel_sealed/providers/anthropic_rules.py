@@ -189,12 +189,14 @@ RULES: tuple[Rule, ...] = (
     *(
         rule(
             "A9",
-            "with thinking disabled, the last message of the model may not hold thinking",
+            "with thinking disabled, or off by default, the last message of the model may not hold"
+            " thinking",
             {F.INTACT},
             V.BREAKS,
             artifacts=_SEALS,
             when={T.THINKING_DISABLED, where},
-            source="I forgecode#1853, openclaw#92360",
+            source="I forgecode#1853, openclaw#92360, litellm#18926, promptfoo PR 10631",
+            checked="2026-12-01",
         )
         for where in (T.IN_LOOP, T.AT_END)
     ),
@@ -274,6 +276,33 @@ RULES: tuple[Rule, ...] = (
         source="D preserved-thinking",
     ),
     rule(
+        "A13",
+        "leaving out all thinking from a changed point on is the way out, also in the tool loop",
+        _GONE,
+        V.ALLOWED,
+        artifacts=_SEALS,
+        when={T.IN_LOOP, T.ADAPTIVE, T.BARE_TURN, T.BINDING, T.OTHER_PREFIX},
+        unless={T.GAP},
+        source="D fix-bound page; I litellm#42551: the retry without thinking is answered 200",
+        checked="2026-12-01",
+    ),
+    *(
+        rule(
+            "A1",
+            "where thinking is adaptive a turn of the tool loop may come without any of its"
+            " thinking: accepted, and its reasoning is lost",
+            _GONE,
+            V.DEGRADES,
+            artifacts=_SEALS,
+            when={T.IN_LOOP, T.ADAPTIVE, T.BARE_TURN, *binding},
+            unless=unless,
+            source="D adaptive-thinking, validation changes; M ellmer recordings on sonnet-5;"
+            " I codex2api PR 613",
+            checked="2026-12-01",
+        )
+        for binding, unless in (((), {T.BINDING}), ((T.BINDING,), {T.GAP}))
+    ),
+    rule(
         "A2",
         "redacted thinking is a reasoning block like any other and comes back in the tool loop",
         {F.DROPPED, F.SUBSTITUTED, *_CHANGED},
@@ -302,11 +331,12 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "A1",
-        "an altered signature is refused wherever it stands",
+        "an altered or forged signature is refused wherever it is",
         {F.MODIFIED},
         V.BREAKS,
         artifacts=_SEALS,
-        source="S thinking_block_param.py; I codex2api PR 613, openclaw#108443",
+        source="S thinking_block_param.py; I codex2api PR 613, openclaw#108443, headroom PR 3135",
+        checked="2026-12-01",
     ),
     rule(
         "A11",
@@ -374,7 +404,8 @@ RULES: tuple[Rule, ...] = (
         V.BREAKS,
         when={T.BINDING_ALWAYS},
         unless={T.DROPS_BLOCK},
-        source="D prefix-checks",
+        source="D prefix-checks; I headroom PR 3135: other models answer 200 after any such edit",
+        checked="2026-12-01",
     ),
     rule(
         "A12",

@@ -41,6 +41,7 @@ from otel_sealed.tracker.settled import (
 from otel_sealed.wire import Search, Sent
 
 _MOST_DOUBTED = 64
+_GONE = frozenset({Fate.DROPPED, Fate.SUBSTITUTED})
 
 
 @quick
@@ -272,7 +273,7 @@ def _judged(
     since, at_tip = _since_tip(lineage, asked.sent.messages, told)
     shared = _shared_traits(asked, lineage, is_summary=summary)
     return Judged(
-        findings=[_judge(asked, outcome, position, shared) for outcome in outcomes],
+        findings=[_judge(asked, outcome, position, shared, told) for outcome in outcomes],
         outcomes=outcomes,
         lineage=lineage,
         chains=chains,
@@ -307,7 +308,13 @@ def _shared_traits(asked: Asked, lineage: Lineage, *, is_summary: bool) -> set[T
     return found
 
 
-def _judge(asked: Asked, outcome: Outcome, position: Position, shared: set[Trait]) -> Finding:
+def _judge(
+    asked: Asked,
+    outcome: Outcome,
+    position: Position,
+    shared: set[Trait],
+    told: Sequence[Told],
+) -> Finding:
     finding, turn, facts = outcome.finding, outcome.turn, asked.facts
     known = asked.tools.known_model
     if turn is not None and turn.model and not known(facts.model):
@@ -330,6 +337,15 @@ def _judge(asked: Asked, outcome: Outcome, position: Position, shared: set[Trait
         traits |= {Trait.UNKNOWN_MODEL}
     if turn is not None:
         traits |= position.traits(turn.number, outcome.index, outcome.at)
+        if finding.fate in _GONE and _other_prefix(asked, turn, outcome.at, told):
+            traits |= {Trait.OTHER_PREFIX}
     first = turn is None or turn.number == position.tip
     judged = judge(evolve(finding, traits=frozenset(traits), first=first), asked.tools.dialect)
     return asked.core.disputes.settle(asked.tools.dialect.name, judged)
+
+
+def _other_prefix(asked: Asked, turn: Turn, at: int | None, told: Sequence[Told]) -> bool:
+    """Whether what the model is told before a turn's place is not what it was told then."""
+    if at is None or at < 0 or not turn.told:
+        return False
+    return turn.told != told[at].digest or bool(other_head(turn.head, asked.sent.head))

@@ -19,7 +19,7 @@ from otel_sealed.align import Outcome
 from otel_sealed.align.scene import same_artifact
 from otel_sealed.align.seal import stand_ins
 from otel_sealed.ledger.protocol import Found
-from otel_sealed.model import Fate, Finding, Role, Shadow, State
+from otel_sealed.model import Fate, Finding, Role, Shadow, State, Trait
 from otel_sealed.model.quick import quick
 from otel_sealed.tracker.position import Position
 from otel_sealed.wire.search import Search, Wanted
@@ -69,6 +69,7 @@ class Needs(NamedTuple):
 
 
 NOTHING = Needs()
+_HANGS_ON_THE_PREFIX = frozenset({Trait.ADAPTIVE, Trait.BINDING, Trait.BARE_TURN})
 
 
 @quick
@@ -97,6 +98,8 @@ def lasting(finding: Finding, outcome: Outcome, position: Position, offset: int)
     if finding.fate in _MOVING or (turn is not None and not position.decided(turn.number)):
         return None
     silence = at is not None and at >= position.live_from
+    if silence and _HANGS_ON_THE_PREFIX <= finding.traits:
+        return None  # whether it may be gone hangs on what is said before it (A13)
     word = -1 if at is None or silence else at + offset
     if turn is None:
         sent = same_artifact(outcome.sent, finding.artifact) if outcome.sent else None

@@ -43,12 +43,16 @@ def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
     broken = _broken(asked, judged, bound)
     state = _start(asked, judged, rest)
     found: list[Stand] = []
+    speakers = [message.speaker for message in asked.sent.messages]
+    model = max((at for at, who in enumerate(speakers) if who is Speaker.MODEL), default=-1)
     for at in range(len(asked.sent.messages)):
         heads = [Headed(t.head, t.number, state.messages) for t in bound_at.get(at, ())]
         tip = tips.get(at, state.tip)
         if tip > moved:
             break  # where that one was, it may seem that nobody is
-        behind = _behind(asked, judged, state, at, rows.get(at, []), tip, heads)
+        behind = _behind(
+            asked, judged, state, at, rows.get(at, []), tip, heads, answered=at < model
+        )
         if behind is None:
             break
         reached = broken if broken is not None and broken.at <= state.messages else None
@@ -67,8 +71,13 @@ def _behind(
     rows: Sequence[Row],
     tip: int,
     heads: Iterable[Headed],
+    *,
+    answered: bool,
 ) -> Stand | None:
-    """The state behind message `at` whose rows are `rows`; None where one may still change."""
+    """The state behind message `at` whose rows are `rows`; None where one may still change.
+
+    `answered`: a message of the model follows.
+    """
     message = asked.sent.messages[at]
     offset = before.messages - at
     findings = [finding for finding, _ in rows if well(finding)]
@@ -77,7 +86,7 @@ def _behind(
     needs = before.needs.joined(row.needs for row in kept) if kept else before.needs
     if len(kept) < len(rest) or before.lasted + len(kept) > MAX_LASTING:
         return None
-    if needs.silence and at == len(asked.sent.messages) - 1 and _mixed(message):
+    if needs.silence and not answered and _mixed(message):
         return None
     sealed = [o.turn.number for _, o in rows if o.turn is not None and o.sent_back]
     user = message.speaker is Speaker.USER
@@ -157,7 +166,10 @@ def _heads(before: tuple[Headed, ...], new: Iterable[Headed]) -> tuple[Headed, .
 
 
 def _mixed(message: Message) -> bool:
-    """Whether it continues a loop only while it is the last (see `wire.read.live_from`)."""
+    """Whether it continues a loop only while the model has not answered it.
+
+    See `wire.read.live_from`.
+    """
     results = all(block.kind is Kind.RESULT for block in message.blocks)
     return message.speaker is Speaker.TOOL and not results
 

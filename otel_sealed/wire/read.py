@@ -338,7 +338,7 @@ _CACHE_KEYS = frozenset({"cache_control", "cachePoint"})
 def live_from(messages: tuple[Message, ...]) -> int:
     """Index in `messages` of the first one after the last that starts a turn of the user.
 
-    A closing message that mixes tool results and text still continues the loop it answers.
+    Closing messages that mix tool results and text still continue the loop they answer.
     """
     for at in range(len(messages) - 1, -1, -1):
         if messages[at].speaker is Speaker.USER:

@@ -116,6 +116,13 @@ def test_a_mutation_shows_as_its_fate_and_as_nothing_else(
     assert_shown(mutation, observe(hosted(dialect, mutation, delivery)))
 
 
+@pytest.mark.parametrize("mutation", [m for m in MUTATIONS if m.worst], ids=lambda m: m.name)
+def test_what_a_loss_costs_depends_on_how_the_model_thinks(mutation: Mutation) -> None:
+    """A1, corrected: without any thinking a loop goes on adaptively, and is refused manually."""
+    reports = observe(hosted(mutation.dialects[0], mutation, WHOLE))
+    assert mutation.worst == max((f.verdict for f in rows(reports)), key=lambda v: v.rank)
+
+
 @pytest.mark.parametrize(("dialect", "mutation"), CELLS)
 def test_a_stream_cut_at_any_event_and_asked_for_again_changes_nothing(
     dialect: str, mutation: Mutation

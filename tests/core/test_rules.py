@@ -414,7 +414,7 @@ CASES: dict[str, dict[str, tuple[Case, Case]]] = {
             once("anthropic", message(thinking(), text()), without("thinking")),
         ),
         "A2": (
-            once("anthropic", message(redacted(), use()), without("redacted_thinking")),
+            once("anthropic", message(thinking(), redacted(), use()), without("redacted_thinking")),
             once("anthropic", message(redacted(), text()), without("redacted_thinking")),
         ),
         "A3": (

@@ -229,17 +229,64 @@ def test_deviation_in_the_loop_is_refused(
     assert message_of(ask(provider, messages)) == (400, said)
 
 
+MANUAL = {"type": "enabled", "budget_tokens": 2048}
+
+
 def test_turn_that_starts_with_its_call_is_refused(provider: StrictProvider) -> None:
-    """All sealed blocks dropped: the API names what it found in their place (A1)."""
+    """All sealed blocks dropped: the API names what it found in their place (A1, manual mode)."""
     messages = play(provider, 1)
     messages[1]["content"] = messages[1]["content"][1:]
-    status, said = message_of(ask(provider, messages))
+    status, said = message_of(ask(provider, messages, thinking=MANUAL))
     assert status == 400
     assert said.startswith(
         "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
         "`tool_use`. When `thinking` is enabled, a final `assistant` message must start with a "
         "thinking block"
     )
+
+
+@pytest.mark.parametrize("thinking", [{"type": "adaptive"}, None])
+def test_an_adaptive_loop_goes_on_without_any_thinking(
+    provider: StrictProvider, thinking: Any
+) -> None:
+    """Asked for, or the model's default: a turn may come without all of its thinking (A1, A9)."""
+    messages = play(provider, 2)
+    for turn in (1, 3):
+        content = messages[turn]["content"]
+        messages[turn]["content"] = [b for b in content if b["type"] in ("text", "tool_use")]
+    assert ask(provider, messages, thinking=thinking)[0] == 200
+
+
+def test_an_adaptive_loop_misses_a_part_of_the_thinking_of_a_turn(provider: StrictProvider) -> None:
+    messages = play(provider, 2)
+    del messages[3]["content"][1]
+    assert message_of(ask(provider, messages)) == (
+        400,
+        f"messages.3.content.0: {CANNOT_BE_MODIFIED}",
+    )
+
+
+def test_results_and_a_word_of_the_user_are_one_message(provider: StrictProvider) -> None:
+    """Two messages of a role in a row are one to the API: the loop they answer goes on (A2)."""
+    messages = play(provider, 2)
+    del messages[3]["content"][1]
+    messages.append({"role": "user", "content": "Be brief."})
+    assert message_of(ask(provider, messages)) == (
+        400,
+        f"messages.3.content.0: {CANNOT_BE_MODIFIED}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "status"),
+    [("claude-opus-4-5", 400), ("claude-3-7-sonnet-20250219", 400), ("claude-sonnet-5", 200)],
+)
+def test_absent_thinking_is_off_on_older_models(
+    provider: StrictProvider, model: str, status: int
+) -> None:
+    """What a model does that is not asked to think decides whether thinking may come (A9)."""
+    messages = play(provider, 1)
+    assert ask(provider, messages, thinking=None, model=model)[0] == status
 
 
 def drop_text(messages: Messages) -> None:

@@ -132,8 +132,10 @@ def test_anthropic_refusal_is_a_bad_request_error(
     messages: list[Any] = [{"role": "user", "content": "Go."}]
     anthropic_follow(messages, anthropic_create(anthropic_client, messages))
     del messages[1]["content"][0]
+    # contract-corrections, A1: only manual thinking asks for it in every turn of the loop
+    manual = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
     with pytest.raises(sdk.BadRequestError, match="Expected `thinking` or `redacted_thinking`"):
-        anthropic_create(anthropic_client, messages)
+        anthropic_client.messages.create(**anthropic_arguments(messages) | manual)
     assert statuses(provider) == [200, 400]
 
 

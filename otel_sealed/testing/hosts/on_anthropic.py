@@ -13,6 +13,8 @@ from otel_sealed.testing.hosts.base import REQUESTS, Expected, Host, Json, Scene
 
 MODEL: Final = "claude-opus-5"
 _SIGNATURE: Final = "anthropic.thinking.signature"
+_SECOND: Final = (_SIGNATURE, "anthropic.redacted_thinking.data")
+"""What the provider seals in its second turn."""
 _TEXT: Final = "anthropic.thinking.text"
 _UNUSUAL: Final = re.compile(r"[^\w\s.,;:!?-]")
 
@@ -22,25 +24,42 @@ Replay = Callable[[Any], list[Json]]
 # ---------------------------------------------------------------------------- the common loop
 
 
-def converse(scene: Scene, replay: Replay, *, streamed: bool = False, silent: bool = False) -> None:
+def converse(
+    scene: Scene,
+    replay: Replay,
+    *,
+    streamed: bool = False,
+    silent: bool = False,
+    manual: bool = False,
+) -> None:
     """An agent loop: ask, run the tools, ask again. A refusal ends it with the SDK's error."""
     messages: list[Json] = [{"role": "user", "content": scene.question}]
     url = scene.provider.anthropic_url
     with anthropic.Anthropic(api_key="demo", base_url=url, max_retries=0) as client:
         for _ in range(REQUESTS):
-            message = ask(client, scene, messages, streamed=streamed, silent=silent)
+            message = ask(client, scene, messages, streamed=streamed, silent=silent, manual=manual)
             messages.append({"role": "assistant", "content": replay(message)})
             messages.append({"role": "user", "content": answered(scene, message)})
 
 
 def ask(
-    client: Any, scene: Scene, messages: list[Json], *, streamed: bool = False, silent: bool = False
+    client: Any,
+    scene: Scene,
+    messages: list[Json],
+    *,
+    streamed: bool = False,
+    silent: bool = False,
+    manual: bool = False,
 ) -> Any:
-    """One request; `silent` asks for thinking without readable text, as newer models answer."""
+    """One request; `silent` asks for thinking without readable text, as newer models answer.
+
+    `manual`: with a budget, where every turn of a tool loop has to come with its thinking (A1).
+    """
+    mode: Json = {"type": "enabled", "budget_tokens": 2048} if manual else {"type": "adaptive"}
     arguments: Json = {
         "model": MODEL,
         "max_tokens": 4096,
-        "thinking": {"type": "adaptive", **({"display": "omitted"} if silent else {})},
+        "thinking": {**mode, **({"display": "omitted"} if silent else {})},
         "tools": [{"name": scene.tool, "description": "Looks.", "input_schema": scene.schema}],
         "messages": messages,
     }
@@ -75,6 +94,11 @@ def filters_types(message: Any) -> list[Json]:
         for block in message.content
         if block.type in ("thinking", "text", "tool_use")
     ]
+
+
+def translates(message: Any) -> list[Json]:
+    """Keeps the history in a format without a place for thinking, and sends none."""
+    return [b for b in faithful(message) if b["type"] in ("text", "tool_use")]
 
 
 def skips_empty_text(message: Any) -> list[Json]:
@@ -142,9 +166,10 @@ def _host(
     rejection: Rejection | None = None,
     streamed: bool = False,
     silent: bool = False,
+    manual: bool = False,
 ) -> Host:
     def run(scene: Scene) -> None:
-        converse(scene, replay, streamed=streamed, silent=silent)
+        converse(scene, replay, streamed=streamed, silent=silent, manual=manual)
 
     return Host(name, "anthropic", run, says(replay), losses, rejection)
 
@@ -160,17 +185,33 @@ HOSTS: Final = (
         rejection=Rejection.THINKING_MODIFIED,
     ),
     _host(
+        "anthropic-bridge",
+        translates,
+        Expected(2, _SIGNATURE, F.DROPPED, V.DEGRADES),
+        *(Expected(3, artifact, F.DROPPED, V.DEGRADES) for artifact in (_SIGNATURE, *_SECOND)),
+        *(Expected(4, lost, F.DROPPED, V.ALLOWED) for lost in (_SIGNATURE, *_SECOND, _SIGNATURE)),
+    ),
+    _host(
+        "anthropic-bridge-manual",
+        translates,
+        Expected(2, _SIGNATURE, F.DROPPED, V.BREAKS),
+        rejection=Rejection.THINKING_MISSING,
+        manual=True,
+    ),
+    _host(
         "anthropic-empty-text",
         skips_empty_text,
         Expected(2, _SIGNATURE, F.DROPPED, V.BREAKS),
         rejection=Rejection.THINKING_MISSING,
         silent=True,
+        manual=True,
     ),
     _host(
         "anthropic-as-text",
         thinks_aloud,
         Expected(2, _SIGNATURE, F.SUBSTITUTED, V.BREAKS),
         rejection=Rejection.THINKING_MISSING,
+        manual=True,
     ),
     _host(
         "anthropic-sanitiser",

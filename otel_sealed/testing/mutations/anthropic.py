@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
-from otel_sealed.model import Fate
+from otel_sealed.model import Fate, Verdict
 from otel_sealed.testing.mutations.records import (
     Body,
+    Change,
     Freedom,
     Mutation,
     Side,
@@ -59,6 +60,15 @@ def drops_all_reasoning(body: Body) -> None:
     """The neutral format between two wires has no slot for a signature."""
     for turn in _turns(body):
         turn["content"] = [b for b in turn["content"] if b.get("type") not in _REASONING]
+
+
+def manually(change: Change) -> Change:
+    """The same host where thinking has a budget: each turn of a loop begins with thinking (A1)."""
+
+    def changed(body: Body) -> Body:
+        return change(body) | {"thinking": {"type": "enabled", "budget_tokens": 2048}}
+
+    return changed
 
 
 @pure
@@ -279,21 +289,34 @@ MUTATIONS = (
         change=filters_on_type_thinking,
         expected=(_REDACTED_DROPPED,),
     ),
-    Mutation(
-        name="drops_reasoning_of_tool_turns",
-        mechanism="dropped_block",
-        dialects=_WHO,
-        says="rebuilds turns that call tools from their calls",
-        change=drops_reasoning_of_tool_turns,
-        expected=(_DROPPED, _REDACTED_DROPPED),
-    ),
-    Mutation(
-        name="drops_all_reasoning",
-        mechanism="bridge",
-        dialects=_WHO,
-        says="translates the history through a format without a slot for seals",
-        change=drops_all_reasoning,
-        expected=(_DROPPED, _REDACTED_DROPPED),
+    *(
+        Mutation(
+            name=name + mode,
+            mechanism=mechanism,
+            dialects=_WHO,
+            says=says + how,
+            change=manually(change) if mode else change,
+            expected=(_DROPPED, _REDACTED_DROPPED),
+            worst=worst,
+        )
+        for name, mechanism, says, change in (
+            (
+                "drops_reasoning_of_tool_turns",
+                "dropped_block",
+                "rebuilds turns that call tools from their calls",
+                drops_reasoning_of_tool_turns,
+            ),
+            (
+                "drops_all_reasoning",
+                "bridge",
+                "translates the history through a format without a slot for seals",
+                drops_all_reasoning,
+            ),
+        )
+        for mode, how, worst in (
+            ("", ", where thinking is adaptive", Verdict.DEGRADES),
+            ("_manual", ", where thinking has a budget", Verdict.BREAKS),
+        )
     ),
     Mutation(
         name="assigns_signature_deltas",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from otel_sealed.model import Fate
+from otel_sealed.model import Fate, Verdict
 
 Body = dict[str, Any]
 Change = Callable[[Body], Body]
@@ -32,6 +32,7 @@ class Mutation:
     `around` is what is different around the call instead (vendor, host, account). `expected` are
     all rows that are neither intact nor allowed, on a conversation that holds each carrier of the
     dialect; `conversation` says which. `first` of `expected` is the one the bug is known by.
+    `worst`: the worst verdict of these rows, where the same change has another one elsewhere.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Mutation:
     side: Side = Side.REQUEST
     conversation: str = "standard"
     around: Mapping[str, str] = field(default_factory=dict)
+    worst: Verdict | None = None
 
     def __call__(self, body: Body) -> Body:
         """The mutated copy of `body`."""

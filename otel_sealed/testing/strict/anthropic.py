@@ -65,10 +65,9 @@ class _Turn:
     tool: Obj | None = field(default=None)
 
     @property
-    def mode(self) -> str | None:
-        """`thinking.type`, None where the request does not say."""
-        thinking = self.body.get("thinking")
-        return str(thinking.get("type")) if isinstance(thinking, dict) else None
+    def mode(self) -> str:
+        """How the model thinks."""
+        return checks.thinks(self.body.get("thinking"), str(self.body.get("model")))
 
     @property
     def omits_text(self) -> bool:

@@ -1,11 +1,13 @@
 """What the Messages API refuses about sealed blocks that come back (docs/contract/anthropic.md).
 
 Every thinking block is verified wherever it stands; what was *left out* is noticed only in the
-active tool loop, that is after the last user message that is not tool results alone (A1, A8).
+active tool loop (A1, A8). That begins behind the last user message without a tool result; one with
+some, or several messages in a row that the API reads as such a one, continues it at the very end.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ _KEYS = {
     "thinking": ("type", "thinking", "signature"),
     "redacted_thinking": ("type", "data"),
 }
+_OLDER = re.compile(r"claude-([a-z]+-)?[1-4](?!\d)")
 _SEAL_KEY = {"thinking": "signature", "redacted_thinking": "data"}
 
 
@@ -107,43 +110,60 @@ def _check_seal(path: str, block: Obj, vouched: Callable[[str, str, str], bool])
         raise BrokenRuleError(f"{path}: Invalid `{name}` in `{kind}` block")
 
 
-def check_loop(
-    messages: Sequence[Any], mode: str | None, turns: Mapping[str, tuple[Shape, ...]]
-) -> None:
+def thinks(thinking: Any, model: str) -> str:
+    """`thinking.type` of a request; where it is absent the model's own way (A9)."""
+    if isinstance(thinking, dict):
+        return str(thinking.get("type"))
+    return "disabled" if _OLDER.search(model) else "adaptive"
+
+
+def check_loop(messages: Sequence[Any], mode: str, turns: Mapping[str, tuple[Shape, ...]]) -> None:
     """Compare the assistant turns of the active tool loop with what was minted (A1, A2, A5).
 
     Args:
         messages: The messages of the request.
-        mode: `thinking.type` of the request. Where it is absent thinking counts as off (A9).
+        mode: How the model thinks, see `thinks`.
         turns: For each tool call id the blocks of the turn that made it.
     """
-    told = runs(messages)
-    if mode in (None, "disabled"):
-        _check_disabled(told, mode)
+    said = runs(messages)
+    if mode == "disabled":
+        _check_disabled(said)
         return
-    start = max((i for i, run in enumerate(told) if _opens(run)), default=-1)
-    for run in told[start + 1 :]:
+    for run in said[_loop_from(said) :]:
         calls = [str(b.get("id")) for _, b in run.blocks if b.get("type") == "tool_use"]
         if run.role != "assistant" or not calls:
             continue
         minted = next((turns[call] for call in calls if call in turns), ())
         sealed = any(block.kind == "seal" for block in minted)
-        # A10: only `enabled` asks for thinking in a turn that never had any.
-        if sealed or mode == "enabled":
-            _check_start(run)
+        bare = not any(block.get("type") in SEALED for _, block in run.blocks)
+        if mode == "enabled":
+            _check_start(run)  # A10: also of a turn that never had any thinking
+        elif bare:
+            continue  # A1: where thinking is adaptive a turn may come without any of its own
         if sealed:
             _check_order(run, minted)
 
 
-def _opens(run: Run) -> bool:
-    """A user message that is not tool results alone starts a loop."""
-    return run.role == "user" and any(b.get("type") != "tool_result" for _, b in run.blocks)
+def _loop_from(said: list[Run]) -> int:
+    """The first run behind the user's last word; results at the end continue what they answer."""
+    opens = [
+        run.role == "user" and any(b.get("type") != "tool_result" for _, b in run.blocks)
+        for run in said
+    ]
+    if said and any(b.get("type") == "tool_result" for _, b in said[-1].blocks):
+        opens[-1] = False
+    return max((i + 1 for i, so in enumerate(opens) if so), default=0)
 
 
-def _check_disabled(told: list[Run], mode: str | None) -> None:
-    """A9: with thinking turned off the final assistant message may not contain any."""
-    last = told[-1] if told else None
-    if mode != "disabled" or last is None or last.role != "assistant":
+def _check_disabled(said: list[Run]) -> None:
+    """A9: with thinking off the final assistant message may not contain any."""
+    last = next((run for run in reversed(said) if run.role == "assistant"), None)
+    looping = last is not None and any(
+        b.get("type") == "tool_result"
+        for run in said[said.index(last) + 1 :]
+        for _, b in run.blocks
+    )
+    if last is None or not (looping or last is said[-1]):
         return
     for path, block in last.blocks:
         if block.get("type") in SEALED:
