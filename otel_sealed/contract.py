@@ -127,8 +127,10 @@ class Carrier:
     `payload`: keys of the visible content, a weak anchor; `shadows`: keys of readable stand-ins
     of the seal; `children`: keys that hold nested carriers; `keys`: further keys that are known
     and not compared, `hollow` those that are while they hold nothing; `envelope`: the artifact name
-    for gained keys, empty where nobody minds; `paired`: must stand with the next item of its
-    response; `orphan`: its artifact name when it stands without the item it came with. For tool
+    for gained keys, empty where nobody minds; `passed`: gained keys that are the vendor's own,
+    whatever their value; `paired`: must stand with the next item of its response; `paired_by_id`:
+    as such a next item it is known by the id of the server's alone; `orphan`: its artifact name
+    when it stands without the item it came with. For tool
     pairs: `label`, `arguments`, `result` and `failed` are the keys of the tool's name, its
     arguments, its result and an error flag.
     """
@@ -146,7 +148,9 @@ class Carrier:
     keys: frozenset[str] = frozenset()
     hollow: frozenset[str] = frozenset()
     envelope: str = ""
+    passed: frozenset[str] = frozenset()
     paired: bool = False
+    paired_by_id: bool = False
     orphan: str = ""
     label: str = ""
     arguments: str = ""
@@ -174,8 +178,9 @@ class RawMessage:
 class RawAnswer:
     """A response before reading. `parts` as in `RawMessage`, `path` the place of all of them.
 
-    `cut` are the places of parts whose seal a stream had begun and not ended. A folded stream tells
-    them under its own key `cut`, beside `complete`.
+    `cut` are the places of parts whose seal a stream had begun and not ended; `anew` are parts,
+    with the places of those in `parts`, whose seals another event of the stream brought in other
+    bytes. A folded stream has them under keys of its own, `cut` and `anew`, beside `complete`.
     """
 
     parts: tuple[tuple[str, Json], ...] = field(repr=False)
@@ -191,6 +196,7 @@ class RawAnswer:
     missing: tuple[str, ...] = ()
     context: str = ""
     cut: tuple[str, ...] = ()
+    anew: tuple[tuple[str, Json], ...] = field(default=(), repr=False)
 
 
 @quick
@@ -301,14 +307,28 @@ class Pair:
     platform: str = ""
 
 
+@quick
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One public value that a client puts into every slot it has nothing for.
+
+    The value itself is kept nowhere: it is known by its bytes' number and SHA-256, in hex.
+    """
+
+    size: int
+    sha256: str
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """A provider file: all that the core knows of one wire dialect.
 
     `reference` gives kind and id of the state of the server's a request refers to (empty strings
     when it refers to none); `models` whether the tables know a model; `tools_separate` whether tool
-    results between two messages of the model make them two steps; `sealed_keys` what looks sealed
-    in a block of an unknown type.
+    results between two messages of the model make them two steps; `messages_are_steps`: whether
+    any two messages may be read as two; `placeholders` and `constants`: what stands for a seal that
+    nobody has; `seals_anew`: whether `fold` says what several events brought differently;
+    `sealed_keys` what looks sealed in a block of an unknown type.
     """
 
     name: str
@@ -326,6 +346,9 @@ class Dialect:
     traits: Callable[[Place], frozenset[Trait]]
     rules: tuple[Rule, ...]
     placeholders: tuple[str, ...] = ()
+    constants: tuple[Constant, ...] = ()
     models: Callable[[str], bool] = bool
     tools_separate: bool = True
+    messages_are_steps: bool = False
+    seals_anew: bool = False
     sealed_keys: Mapping[str, str] = field(default_factory=dict)

@@ -92,6 +92,11 @@ def layers(text: str, depth: int = 3) -> tuple[bytes, ...]:
     return tuple(found)
 
 
+def published(data: bytes) -> str:
+    """The unkeyed SHA-256 of a value, for comparison with those of public constants only."""
+    return hashlib.sha256(data).hexdigest()
+
+
 def runs(text: str) -> list[str]:
     """The base64-like runs of at least 24 characters in `text`."""
     return _RUN.findall(text)

@@ -162,9 +162,11 @@ def _of_finding(place: Place, finding: Finding) -> set[Trait]:
         found.add(Trait.CUT_SEAL)
     if finding.cause is Cause.PLACEHOLDER:
         found.add(Trait.PLACEHOLDER)
+    if place.block is not None and not place.block.sealed and _behind_a_seal(place):
+        found.add(Trait.SIBLING_CALL)
     if finding.cause is Cause.SERVER_STATE:
         found.add(Trait.SERVER_STATE)
-    if finding.fate is Fate.DROPPED and place.block is not None and place.sent is not None:
+    if judged_as(finding) is Fate.DROPPED and place.block is not None and place.sent is not None:
         value = next((v for v in place.sent.values if v.artifact == finding.artifact), None)
         if value is not None and value.state is not State.PRESENT and value.role is Role.SEAL:
             found.add(Trait.FIELD_LOST)
@@ -172,6 +174,18 @@ def _of_finding(place: Place, finding: Finding) -> set[Trait]:
     if about is not None and not about.known:
         found.add(Trait.UNKNOWN_TYPE)
     return found
+
+
+def _behind_a_seal(place: Place) -> bool:
+    """Whether what goes out is a call with a sealed one before it in the same message."""
+    if place.sent is None or place.sent.kind is not Kind.CALL or place.at is None or place.at < 0:
+        return False
+    for block in place.messages[place.at].blocks:
+        if block is place.sent:
+            return False
+        if block.kind is Kind.CALL and block.sealed:
+            return True
+    return False
 
 
 def judge(finding: Finding, dialect: Dialect) -> Finding:
@@ -206,7 +220,7 @@ def _rule_for(finding: Finding, dialect: Dialect) -> Rule | None:
     if fate not in (Fate.FOREIGN, Fate.INTACT) and finding.traits & _UNKNOWNS:
         return _X1
     for rule in _rules_on(fate, dialect):
-        if _fits(rule, finding):
+        if fits(rule, finding):
             return rule
     if fate in (Fate.INTACT, Fate.PREFIX_CHANGED, Fate.ISSUER_CHANGED):
         return None
@@ -226,7 +240,7 @@ _by_fate: dict[tuple[str, Fate], tuple[tuple[Rule, ...], tuple[Rule, ...]]] = {}
 _UNKNOWNS = frozenset({Trait.UNKNOWN_VENDOR, Trait.UNKNOWN_MODEL, Trait.UNKNOWN_TYPE})
 
 
-def _fits(rule: Rule, finding: Finding) -> bool:
+def fits(rule: Rule, finding: Finding) -> bool:
     """Whether a rule on the finding's fate fits it."""
     return (
         (not rule.artifacts or finding.artifact.startswith(rule.artifacts))

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from otel_sealed.contract import Rule
-from otel_sealed.judge import OWN_RULES, judged_as
+from otel_sealed.judge import OWN_RULES, fits, judged_as
 from otel_sealed.model import Finding
 from otel_sealed.providers import dialects
 
@@ -58,14 +58,21 @@ def link(rule_id: str, docs: str = DOCS) -> str:
 
 
 def reason(finding: Finding) -> str:
-    """What the rule behind a verdict says of this fate, empty where there is none."""
+    """What the row behind a verdict says, empty where there is none.
+
+    An id may have several rows for a fate: of those the traits choose, as they did when it was
+    judged.
+    """
     fate = judged_as(finding)
-    for _, rules in chapters():
-        for rule in rules:
-            fits = not rule.artifacts or finding.artifact.startswith(rule.artifacts)
-            if rule.id == finding.rule and fate in rule.fates and fits:
-                return rule.says
-    return ""
+    return next(
+        (
+            rule.says
+            for _, rules in chapters()
+            for rule in rules
+            if rule.id == finding.rule and fate in rule.fates and fits(rule, finding)
+        ),
+        "",
+    )
 
 
 def _row(name: str, rule: Rule) -> str:

@@ -18,10 +18,18 @@ from otel_sealed.model import (
     SlotAt,
     Speaker,
     State,
+    Trait,
     Turn,
     Value,
 )
+from otel_sealed.model.quick import evolve
 from otel_sealed.wire.search import Search
+
+_NEAR = 8
+"""Items behind one: what is further off is another matter than what it is paired with."""
+_NO_TEXT = frozenset({State.ABSENT, State.NULL})
+_NO_ID = _NO_TEXT | {State.EMPTY}
+"""An empty id is taken for none; an empty text is a text."""
 
 
 def companions(
@@ -39,8 +47,27 @@ def companions(
                 row = _with(row, Fate.SPLIT, None)
             yield row
     envelope = scene.names.envelopes.get(block.type, "")
-    if envelope and sent.type == block.type and set(sent.extras) - set(block.extras):
-        yield Finding(envelope, Fate.ENVELOPE_MODIFIED, returned=path, locus=Locus.PROCESS)
+    if envelope and sent.type == block.type:
+        traits = _other_envelope(block, sent, envelope, scene.names)
+        if traits is not None:
+            row = Finding(envelope, Fate.ENVELOPE_MODIFIED, returned=path, locus=Locus.PROCESS)
+            yield evolve(row, traits=traits)
+
+
+def _other_envelope(
+    block: Block, sent: Block, envelope: str, names: Names
+) -> frozenset[Trait] | None:
+    """What sort of gained or changed keys a block has; None where it has none.
+
+    A readable key may be empty, or gone; what it says now must be what came.
+    """
+    gained = set(sent.extras) - set(block.extras)
+    if gained:
+        return frozenset({Trait.PASSED_KEY}) if gained <= names.passed else frozenset()
+    came, now = same_artifact(block, envelope), same_artifact(sent, envelope)
+    if came is None or now is None or not sent.shadows or not now.digest:
+        return None
+    return None if now.digest == came.digest else frozenset({Trait.RESTATED})
 
 
 def echoes(block: Block, placed: Placed, scene: Scene) -> Iterator[Finding]:
@@ -73,7 +100,8 @@ def _companion(
         digest_out=now.digest if now else b"",
         size_out=now.size if now and now.state is not State.ABSENT else None,
     )
-    if now is None or now.state in (State.ABSENT, State.NULL):
+    gone = _NO_ID if value.role is Role.ID else _NO_TEXT
+    if now is None or now.state in gone:
         return _with(row, Fate.DROPPED, None)
     if now.digest == value.digest:
         return row
@@ -124,12 +152,48 @@ def orphans(turn: Turn, pairs: Mapping[int, Placed], scene: Scene) -> Iterator[t
         if here is not None and here[1].has_server_id:
             behind = [pairs[i][0] > here[0] for i in followers]  # else it is reordered
             parted = _parted(scene, turn, here[0])
+            orphan = _orphan(names.orphans[block.type], scene, here)
             if parted if cut_off else not followers or (all(behind) and parted):
-                yield _orphan(names.orphans[block.type], scene, here), index
+                yield orphan, index
+            elif followers and all(behind):
+                yield from _mispaired(scene, turn, index, orphan, pairs, followers)
         if here is None:
             for i in followers:
                 if pairs[i][1].has_server_id:
                     yield _orphan(names.orphans[turn.blocks[i].type], scene, pairs[i]), i
+
+
+def _mispaired(
+    scene: Scene,
+    turn: Turn,
+    index: int,
+    orphan: Finding,
+    pairs: Mapping[int, Placed],
+    followers: list[int],
+) -> Iterator[tuple[Finding, int]]:
+    """The row of a paired item whose next item is there, but not as it has to be known by."""
+    slot = pairs[index][0]
+    first = min(followers, key=lambda i: pairs[i][0])
+    place, sent = pairs[first]
+    came = turn.blocks[first]
+    between = _between(scene, slot, place)
+    if any(other.kind is Kind.TEXT and not other.payload for other in between):
+        yield evolve(orphan, traits=frozenset({Trait.UNSURE_PAIR})), index
+    elif came.has_server_id and not sent.has_server_id and came.type in scene.names.paired_by_id:
+        yield evolve(orphan, traits=frozenset({Trait.ID_LOST})), index
+    elif not {*sent.anchors}.isdisjoint(turn.blocks[index].anchors):
+        row = _orphan(scene.names.orphans[came.type], scene, pairs[first])
+        yield evolve(row, traits=frozenset({Trait.UNSURE_PAIR})), first
+
+
+def _between(scene: Scene, start: SlotAt, end: SlotAt) -> list[Block]:
+    """What stands between two places of the same or of neighbouring messages."""
+    return [
+        block
+        for at in range(start[0], min(end[0], start[0] + _NEAR) + 1)
+        for index, block in enumerate(scene.messages[at].blocks)
+        if start < (at, index) < end
+    ]
 
 
 def _parted(scene: Scene, turn: Turn, slot: SlotAt) -> bool:

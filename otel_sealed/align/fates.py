@@ -21,10 +21,11 @@ from otel_sealed.align.scene import (
     Outcome,
     Placed,
     Scene,
+    as_returned,
     same_artifact,
 )
 from otel_sealed.align.seal import seal_row, sent_as
-from otel_sealed.align.whole import closed_up, home, shape
+from otel_sealed.align.whole import closed_up, home, shape, unsigned_steps
 from otel_sealed.model import (
     Block,
     Cause,
@@ -37,10 +38,14 @@ from otel_sealed.model import (
     Message,
     Origin,
     State,
+    Trait,
     Turn,
+    Value,
 )
 from otel_sealed.model.quick import evolve
 from otel_sealed.wire.search import Search
+
+_ELSEWHERE = frozenset({Fate.MISPLACED, Fate.RETYPED})
 
 
 def align(
@@ -57,7 +62,7 @@ def align(
     """
     if not lineage.turns and not any(b.sealed for m in messages for b in m.blocks):
         return []
-    scene = Scene(lineage, messages, names, probe, vendor_of)
+    scene = Scene(as_returned(lineage, messages), messages, names, probe, vendor_of)
     rows = [row for turn in scene.expected for row in _turn(scene, turn)]
     return [*rows, *_unexplained(scene)]
 
@@ -78,6 +83,8 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
         joined = Fate.MERGED if index in touching else whole
         for row in _block(scene, turn, index, placed, joined):
             dated = _received(scene, turn, block, row)
+            if row.fate is Fate.SPLIT:
+                dated = evolve(dated, traits=row.traits | unsigned_steps(scene, turn, pairs))
             end = last if row.fate is Fate.SPLIT else stands
             yield Outcome(dated, turn, index, block, placed[1] if placed else None, stands, end)
     yield from _made_up(scene, turn, pairs)
@@ -116,13 +123,28 @@ def _block(
     own = scene.path(placed[0]) if placed else None
     for value in seals:
         row, there = seal_row(scene, turn, index, value, placed, whole)
+        dummy = _in_its_place(scene, value, placed) if row.fate in _ELSEWHERE else None
+        if dummy is not None:
+            row = evolve(row, traits=row.traits | {Trait.DUMMY_IN_PLACE})
         yield row
+        if dummy is not None:
+            yield dummy
         present = present or there
         abroad = row.fate is Fate.FOREIGN and row.returned != own
         moved = moved or abroad or row.fate is Fate.RETYPED
         merged = merged or row.fate is Fate.MERGED
     if present and placed and not moved and _alike(block, placed[1]):
         yield from companions(block, placed, scene, scene.probe, merged=merged)
+
+
+def _in_its_place(scene: Scene, value: Value, placed: Placed | None) -> Finding | None:
+    """The row of a documented dummy in the slot of a seal that is somewhere else."""
+    now = same_artifact(placed[1], value.artifact) if placed is not None else None
+    if placed is None or now is None or now.canon not in scene.names.placeholders:
+        return None
+    scene.explained.add((placed[0], value.artifact))
+    row = Finding(value.artifact, Fate.FABRICATED, cause=Cause.PLACEHOLDER, locus=Locus.PROCESS)
+    return sent_as(row, now, scene.path(placed[0]))
 
 
 def _alike(block: Block, sent: Block) -> bool:

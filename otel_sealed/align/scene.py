@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from otel_sealed.model import (
     Turn,
     Value,
 )
-from otel_sealed.model.quick import quick
+from otel_sealed.model.quick import evolve, quick
 from otel_sealed.wire.read import live_from
 from otel_sealed.wire.search import Search, Stray, Wanted
 
@@ -35,7 +35,9 @@ class Names:
 
     `envelopes`/`orphans`: block type to the artifact name of such a row; `paired`: types that must
     stand with the item they came with; `placeholders`: `canon` digests of documented dummies;
-    `binary`: artifacts compared as decoded bytes; `vendor`: who the request goes to.
+    `paired_by_id`: types that are known as such an item by their id alone; `passed`: digests of
+    gained keys that are the vendor's own; `binary`: artifacts compared as decoded bytes; `vendor`:
+    who the request goes to.
     """
 
     dialect: str
@@ -44,9 +46,12 @@ class Names:
     envelopes: Mapping[str, str]
     orphans: Mapping[str, str]
     paired: frozenset[str]
+    paired_by_id: frozenset[str]
+    passed: frozenset[bytes]
     placeholders: frozenset[bytes]
     binary: frozenset[str]
     tools_separate: bool = True
+    messages_are_steps: bool = False
 
 
 @quick
@@ -235,6 +240,28 @@ class Scene:
                 if block.kind is Kind.COMPACTION and block.sealed and (here or not present):
                     return turn.number, index
         return None
+
+
+def as_returned(lineage: Lineage, messages: tuple[Message, ...]) -> Lineage:
+    """The turns with those bytes of each seal that the request has, where it came in several."""
+    if not any(v.role is Role.ANEW for t in lineage.turns for b in t.blocks for v in b.values):
+        return lineage
+    sent = {v.canon for m in messages for b in m.blocks for v in b.seals()}
+    turns = tuple(
+        evolve(turn, blocks=tuple(_as_returned(block, sent) for block in turn.blocks))
+        for turn in lineage.turns
+    )
+    return evolve(lineage, turns=turns)
+
+
+def _as_returned(block: Block, sent: Collection[bytes]) -> Block:
+    """A block with one value of each: those that came last, unless the other seal goes back."""
+    others = {v.artifact: v for v in block.values if v.role is Role.ANEW}
+    came = [v for v in block.values if v.role is not Role.ANEW]
+    here = any(v.canon in sent for v in came if v.role is Role.SEAL)
+    if not here and any(v.canon in sent for v in others.values() if v.canon):
+        came = [evolve(others.get(v.artifact, v), role=v.role) for v in came]
+    return evolve(block, values=tuple(came))
 
 
 def path_of(root: str, message: Message, index: int) -> str:

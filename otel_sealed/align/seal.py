@@ -136,6 +136,8 @@ def _moved(
         return Fate.MISPLACED, Cause.WRONG_SLOT
     if placed is None or placed[0] != here.slot:
         return Fate.MISPLACED, Cause.WRONG_SLOT
+    if block.kind is Kind.TEXT and here.block.type != block.type:
+        return Fate.RETYPED, None  # an answer that is sent as a thought, or the other way round
     if shape is Fate.REORDERED:
         return Fate.REORDERED, None
     if here.value.digest != value.digest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from otel_sealed.align.scene import Held, Placed, Scene, same_artifact
-from otel_sealed.model import Block, Fate, Kind, Shadow, SlotAt, State, Turn, Value
+from otel_sealed.model import Block, Fate, Kind, Shadow, SlotAt, State, Trait, Turn, Value
 
 _MAX_PIECES = 4
 
@@ -24,12 +24,15 @@ def shape(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Fate | None:
     """`split` or `reordered` where the turn as a whole is, which each of its seals then has.
 
     A step is its calls and the reasoning before them, unless that is an item that must be paired:
-    parted from its calls it is orphaned.
+    parted from its calls it is orphaned. Where every message of the model may be a step, one that
+    begins with an unsigned call of the turn is a piece of it, too.
     """
     kinds = {Kind.CALL} if scene.names.paired else {Kind.CALL, Kind.REASONING}
     step = [(turn.blocks[i].kind, slot) for i, (slot, _) in pairs.items()]
     runs = {scene.run_of[slot[0]] for kind, slot in step if kind in kinds}
     if len(runs) > 1 and any(kind is Kind.CALL for kind, _ in step):
+        return Fate.SPLIT
+    if scene.names.messages_are_steps and unsigned_steps(scene, turn, pairs):
         return Fate.SPLIT
     if all(pairs[i][0] < pairs[j][0] for i, j in pairwise(sorted(pairs))):
         return None
@@ -38,6 +41,24 @@ def shape(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Fate | None:
         return Fate.REORDERED
     reasoned = any(turn.blocks[i].kind is Kind.REASONING for i in sealed)
     return Fate.REORDERED if reasoned and _shuffled(turn, pairs) else None
+
+
+def unsigned_steps(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> frozenset[Trait]:
+    """How a turn is cut so that a later piece of it begins with a call that bears no seal at all.
+
+    Nothing for a turn whose calls came without one, or whose pieces each begin with a value.
+    """
+    calls = [i for i, block in enumerate(turn.blocks) if block.kind is Kind.CALL]
+    if not calls or not turn.blocks[calls[0]].sealed:
+        return frozenset()
+    first: dict[int, Placed] = {}
+    for placed in sorted((pairs[i] for i in calls if i in pairs), key=lambda placed: placed[0]):
+        first.setdefault(placed[0][0], placed)
+    bare = [slot[0] for slot, sent in list(first.values())[1:] if not sent.sealed]
+    if not bare:
+        return frozenset()
+    alone = {scene.run_of[at] for at in bare} == {scene.run_of[min(first)]}
+    return frozenset({Trait.UNSIGNED_STEP, Trait.SAME_STEP} if alone else {Trait.UNSIGNED_STEP})
 
 
 def _shuffled(turn: Turn, pairs: dict[int, Placed]) -> bool:

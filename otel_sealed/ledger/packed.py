@@ -55,7 +55,7 @@ _MOST: Final = 2**63 - 1
 _CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 # A place in these tables is a number in stored bytes: append, and never reorder.
-_ROLES: Final = (Role.SEAL, Role.SIGNED, Role.ID, Role.ECHO)
+_ROLES: Final = (Role.SEAL, Role.SIGNED, Role.ID, Role.ECHO, Role.ANEW)
 _STATES: Final = (
     State.PRESENT,
     State.EMPTY,
@@ -81,6 +81,7 @@ _STATE_AT: Final = {id(state): at for at, state in enumerate(_STATES)}
 _KIND_AT: Final = {id(kind): at for at, kind in enumerate(_KINDS)}
 _TRUTH_AT: Final = {truth: at for at, truth in enumerate(_TRUTHS)}
 _SEAL: Final = Role.SEAL
+_ANEW: Final = Role.ANEW
 _PRESENT: Final = State.PRESENT
 _CUT: Final = State.CUT
 
@@ -245,7 +246,7 @@ class _Packer:
             self._words.append(self._name(value.artifact))
             sizes.append(value.size)
             self._raw.append(prints)
-            if role is _SEAL and (state is _PRESENT or state is _CUT):
+            if (role is _SEAL and (state is _PRESENT or state is _CUT)) or role is _ANEW:
                 keys.append(canon)
         for anchor in anchors:
             at = digests.setdefault(anchor, len(digests))

@@ -215,6 +215,8 @@ class Role(StrEnum):
     SIGNED = "signed"
     ID = "id"
     ECHO = "echo"
+    ANEW = "anew"
+    """The same seal in other bytes: another event of the stream brought it, and it is as good."""
 
 
 class State(StrEnum):
@@ -269,6 +271,10 @@ class Trait(StrEnum):
     STORED = "stored"
     FIRST_CALL = "first_call"
     ON_CALL = "on_call"
+    UNSIGNED_STEP = "unsigned_step"
+    SAME_STEP = "same_step"
+    SIBLING_CALL = "sibling_call"
+    DUMMY_IN_PLACE = "dummy_in_place"
     ON_MEDIA = "on_media"
     SIGNATURE_ONLY = "signature_only"
     FOLLOWER_ID = "follower_id"
@@ -293,6 +299,15 @@ class Trait(StrEnum):
     SAME_CONVERSATION = "same_conversation"
     FIELD_LOST = "field_lost"
     ID_ABSENT = "id_absent"
+<<<<<<< HEAD
+=======
+    ID_LOST = "id_lost"
+    UNSURE_PAIR = "unsure_pair"
+    PASSED_KEY = "passed_key"
+    RESTATED = "restated"
+    OWN_HOST = "own_host"
+    EMPTY_VALUE = "empty_value"
+>>>>>>> 3d22c38 (Verdicts follow what providers did: seals of each stream event, item pairs, steps and dummies of Gemini, thinking behind OpenRouter, Codex's metadata; 53 field cases more)
     VERTEX = "vertex"
     GEMINI_2 = "gemini_2"
     GEMINI_3 = "gemini_3"

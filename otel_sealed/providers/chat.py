@@ -341,6 +341,7 @@ DIALECT = Dialect(
     head=_head,
     traits=_traits,
     rules=RULES,
+    messages_are_steps=True,
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
     sealed_keys={
         "signature": "signature",

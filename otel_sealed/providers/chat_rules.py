@@ -25,6 +25,17 @@ _MOVED = frozenset({F.MISPLACED, F.MERGED, F.SPLIT, F.REORDERED, F.RETYPED})
 _COMMON: tuple[Rule, ...] = (
     rule(
         "G9",
+        "a documented dummy, or a client's constant, on a call that needs none beside a signed one:"
+        " an empty answer was seen",
+        {F.FABRICATED},
+        V.DEGRADES,
+        when={T.PLACEHOLDER, T.SIBLING_CALL, T.IN_LOOP},
+        source="I litellm#37541; C @langchain/google-genai puts one constant there",
+        checked="2026-12-01",
+        disputed=True,
+    ),
+    rule(
+        "G9",
         "a documented dummy where no signature was ever held",
         {F.FABRICATED},
         V.ALLOWED,
@@ -85,6 +96,21 @@ _GOOGLES: tuple[Rule, ...] = (
         when={T.FOREIGN_TURN},
         source="seed 001",
     ),
+    *(
+        rule(
+            "G14",
+            "two contents in a row for one answer, the later begun by a call without a signature:"
+            " whether they are read as one step is not known",
+            {F.SPLIT},
+            verdict,
+            artifacts=_SIGNATURES,
+            when={T.SAME_STEP, *live},
+            source="M google-genai chats, streamed; the live API was not asked",
+            checked="2026-12-01",
+            disputed=True,
+        )
+        for live, verdict in (((T.ON_CALL, T.IN_LOOP), V.DEGRADES), ((), V.ALLOWED))
+    ),
     rule(
         "G8",
         "on Gemini 2.5 signatures are optional",
@@ -96,12 +122,34 @@ _GOOGLES: tuple[Rule, ...] = (
     ),
     rule(
         "G14",
-        "the calls of one step are followed by their responses, not interleaved with them",
+        "the calls of one step are followed by their responses: a later step without a value on its"
+        " first call is refused",
         {F.SPLIT},
         V.BREAKS,
         artifacts=_SIGNATURES,
+        when={T.ON_CALL, T.IN_LOOP, T.UNSIGNED_STEP},
+        source="I community.retellai 785; as G1",
+        checked="2026-12-01",
+    ),
+    rule(
+        "G14",
+        "a step that begins with a documented dummy, or with another value of ours, is accepted",
+        {F.SPLIT},
+        V.DEGRADES,
+        artifacts=_SIGNATURES,
         when={T.ON_CALL, T.IN_LOOP},
-        source="I community.retellai 785",
+        source="M openai-agents over Gemini: answered 200; D thought-signatures (the dummies)",
+        checked="2026-12-01",
+    ),
+    rule(
+        "G6",
+        "a signature on another part, a documented dummy in its place: accepted, and a loss",
+        {F.MISPLACED, F.RETYPED},
+        V.DEGRADES,
+        artifacts=_SIGNATURES,
+        when={T.DUMMY_IN_PLACE},
+        source="I rust-genai#299, PR 302",
+        checked="2026-12-01",
     ),
     rule(
         "G6",
@@ -245,6 +293,16 @@ _RELAYS: tuple[Rule, ...] = (
         artifacts=_DETAILS,
         when={T.FIRST_CALL, T.IN_LOOP, T.GEMINI_3},
         source="D thought-signatures; I openrouter-examples#67: refused or a malformed call",
+    ),
+    rule(
+        "R7",
+        "the text of Claude's thinking without its signature is refused in a tool loop",
+        {F.DROPPED},
+        V.BREAKS,
+        artifacts=("openrouter.reasoning_details.signature",),
+        when={T.FIELD_LOST, T.IN_LOOP},
+        source="I ai-sdk-provider#423, forgecode PR 2363 (an explicit null)",
+        checked="2026-12-01",
     ),
     rule(
         "R7",

@@ -13,6 +13,7 @@ from typing import Any
 from otel_sealed.contract import (
     Api,
     Carrier,
+    Constant,
     Dialect,
     Exchange,
     Field,
@@ -287,6 +288,9 @@ DIALECT = Dialect(
     rules=RULES,
     # documented dummies, as text; their base64 forms decode to the same bytes (G9)
     placeholders=("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"),
+    # what LangChain JS puts into every unsigned call (its base64 text hashes to 95961e890e240855…)
+    constants=(Constant(313, "6e7a63a6f9cccdec755b924cd369ae500c9348c558e074d3a02caf5939b00cf4"),),
+    messages_are_steps=True,
     models=lambda model: not model or _KNOWN_MODEL.search(model) is not None,
     sealed_keys={"thoughtSignature": "thought_signature", "thought_signature": "thought_signature"},
 )

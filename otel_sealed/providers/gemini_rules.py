@@ -15,6 +15,17 @@ _GONE = frozenset({F.DROPPED, F.SUBSTITUTED})
 RULES: tuple[Rule, ...] = (
     rule(
         "G9",
+        "a documented dummy, or a client's constant, on a call that needs none beside a signed one:"
+        " an empty answer was seen",
+        {F.FABRICATED},
+        V.DEGRADES,
+        when={T.PLACEHOLDER, T.SIBLING_CALL, T.IN_LOOP},
+        source="I litellm#37541; C @langchain/google-genai puts one constant there",
+        checked="2026-12-01",
+        disputed=True,
+    ),
+    rule(
+        "G9",
         "a documented dummy where no signature was ever held",
         {F.FABRICATED},
         V.ALLOWED,
@@ -84,6 +95,20 @@ RULES: tuple[Rule, ...] = (
         when={T.WHOLE_TURN, T.FRONT},
         source="design §1: absent with the turn that held it",
     ),
+    *(
+        rule(
+            "G14",
+            "two contents in a row for one answer, the later begun by a call without a signature:"
+            " whether they are read as one step is not known",
+            {F.SPLIT},
+            verdict,
+            when={T.SAME_STEP, *live},
+            source="M google-genai chats, streamed; the live API was not asked",
+            checked="2026-12-01",
+            disputed=True,
+        )
+        for live, verdict in (((T.ON_CALL, T.IN_LOOP), V.DEGRADES), ((), V.ALLOWED))
+    ),
     rule(
         "G8",
         "on Gemini 2.5 signatures are optional",
@@ -94,11 +119,31 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "G14",
-        "the calls of one step are followed by their responses, not interleaved with them",
+        "the calls of one step are followed by their responses: a later step without a value on its"
+        " first call is refused",
         {F.SPLIT},
         V.BREAKS,
+        when={T.ON_CALL, T.IN_LOOP, T.UNSIGNED_STEP},
+        source="I community.retellai 785; as G1",
+        checked="2026-12-01",
+    ),
+    rule(
+        "G14",
+        "a step that begins with a documented dummy, or with another value of ours, is accepted",
+        {F.SPLIT},
+        V.DEGRADES,
         when={T.ON_CALL, T.IN_LOOP},
-        source="I community.retellai 785",
+        source="M openai-agents over Gemini: answered 200; D thought-signatures (the dummies)",
+        checked="2026-12-01",
+    ),
+    rule(
+        "G6",
+        "a signature on another part, a documented dummy in its place: accepted, and a loss",
+        {F.MISPLACED, F.RETYPED},
+        V.DEGRADES,
+        when={T.DUMMY_IN_PLACE},
+        source="I rust-genai#299, PR 302",
+        checked="2026-12-01",
     ),
     rule(
         "G6",
@@ -110,10 +155,11 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "G6",
-        "a signature stays on its part",
+        "a signature stays on its part, and that is an answer or a thought as it was",
         _MOVED,
         V.DEGRADES,
-        source="C pydantic models/google.py",
+        source="C pydantic models/google.py; C strands-agents 1.62 sends `thought: true`",
+        checked="2026-12-01",
     ),
     rule(
         "G1",

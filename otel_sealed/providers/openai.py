@@ -30,6 +30,9 @@ _BINDING = re.compile(r"(^|[./])gpt-6")
 _FREE_INSTRUCTIONS = re.compile(r"(^|[./])gpt-6\.[2-9]")
 # O15: the gpt-5.6 family defaults to all_turns, earlier models to current_turn
 _ALL_TURNS = re.compile(r"(^|[./])gpt-(5\.[6-9]|[6-9])")
+# O23: hosts of OpenAI's own, in any region; what Codex adds to every item is theirs alone
+_OWN_HOST = re.compile(r"(^|\.)(api\.openai\.com|chatgpt\.com)(:\d+)?$")
+_PASSED = frozenset({"internal_chat_message_metadata_passthrough"})
 _TOOL_OUTPUTS = frozenset(
     {
         "function_call_output",
@@ -51,14 +54,16 @@ _CARRIERS = (
         fields=(
             Field("encrypted_content", "openai.reasoning.encrypted_content"),
             Field("id", "openai.reasoning.id", Role.ID),
+            Field("summary", "openai.reasoning.envelope", Role.ECHO),
         ),
         ids=("id",),
         server_id="id",
         transient="rs_tmp",
         shadows=("summary", "content"),
-        keys=frozenset({"type", "summary", "status", "created_by"}),
+        keys=frozenset({"type", "status", "created_by"}),
         hollow=frozenset({"content"}),
         envelope="openai.reasoning.envelope",
+        passed=_PASSED,
         paired=True,
         orphan="openai.reasoning",
     ),
@@ -73,6 +78,7 @@ _CARRIERS = (
         server_id="id",
         keys=frozenset({"type", "created_by", "status"}),
         envelope="openai.compaction.envelope",
+        passed=_PASSED,
     ),
     Carrier(
         "message",
@@ -81,6 +87,7 @@ _CARRIERS = (
         ids=("id",),
         server_id="id",
         payload=("content",),
+        paired_by_id=True,
         orphan="openai.message",
     ),
     Carrier(
@@ -130,7 +137,7 @@ _CARRIERS = (
     ),
     Carrier("output_text", Kind.TEXT, payload=("text",)),
     Carrier("input_text", Kind.TEXT, payload=("text",)),
-    Carrier("item_reference", Kind.MARKER, ids=("id",)),
+    Carrier("item_reference", Kind.MARKER, ids=("id",), server_id="id"),
     Carrier("mcp_list_tools", Kind.OTHER, ids=("id",)),
     Carrier("mcp_approval_request", Kind.CALL, ids=("id",)),
     Carrier("compaction_trigger", Kind.MARKER),
@@ -258,9 +265,9 @@ _CLOSING = frozenset({"response.completed", "response.incomplete", "response.fai
 def fold(events: Iterable[Any]) -> dict[str, Any]:
     """The response a stream amounts to.
 
-    `output_item.added` may hold an incomplete blob, so only `output_item.done` and the closing
-    event count; a closing event with an empty output leaves what the items said. A blob of which
-    nothing else came is one that was cut.
+    Each event seals an item anew. `output_item.added` may hold an incomplete blob, so only
+    `output_item.done` and the closing event count, either of them; a closing event with an empty
+    output leaves what the items said. A blob of which nothing else came is one that was cut.
     """
     response: dict[str, Any] = {}
     items: dict[int, Any] = {}
@@ -283,8 +290,9 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
             response.update(event["response"])
             complete = complete or kind in _CLOSING
     cut: set[int] = set()
+    response["anew"] = []
     if isinstance(response.get("output"), list) and items:
-        response["output"] = _mended(response["output"], items)
+        response["output"], response["anew"] = _completed(response["output"], items)
     if not response.get("output"):
         cut = set() if complete else begun.keys() - items.keys()
         items |= {index: begun[index] for index in cut}
@@ -294,24 +302,39 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     return response
 
 
-def _mended(closing: list[Any], items: Mapping[int, Any]) -> list[Any]:
-    """The output of a closing event with what it lacks of the items that were done before."""
+def _completed(
+    closing: list[Any], items: Mapping[int, Any]
+) -> tuple[list[Any], list[tuple[str, Any]]]:
+    """The output of a closing event with what it lacks of the items that were done before.
+
+    And those of the latter, by place, that it has otherwise: sealed anew, some hosts under new ids.
+    """
     output = list(closing)
     if not output:
-        return output
+        return output, []
     places = {as_text(i.get("id")): at for at, i in enumerate(output) if isinstance(i, dict)}
+    short = len(output) <= max(items)
+    anew: list[tuple[str, Any]] = []
     for index in sorted(items):
         item = items[index]
-        if not _sealed(item):
+        if not isinstance(item, dict):
             continue
-        at = places.get(as_text(item.get("id")))
-        if at is None and len(output) <= max(items):
-            output.insert(index, item)
-        elif at is not None and item["encrypted_content"].startswith(
-            as_text(output[at].get("encrypted_content"))
-        ):
+        name = as_text(item.get("id"))
+        at = places.get(name) if name else None
+        if at is None and short:
+            if _sealed(item):
+                output.insert(index, item)
+            continue
+        at = index if at is None else at
+        closed = output[at] if 0 <= at < len(output) else None
+        if not isinstance(closed, dict) or closed.get("type") != item.get("type"):
+            continue
+        blob = as_text(closed.get("encrypted_content"))
+        if _sealed(item) and item["encrypted_content"].startswith(blob):
             output[at] = item
-    return output
+        elif closed != item:
+            anew.append((str(at), item))
+    return output, anew
 
 
 def _sealed(item: Any) -> bool:
@@ -385,6 +408,8 @@ def _traits(place: Place) -> frozenset[Trait]:
         found.add(Trait.TRANSIENT)
     if facts.vendor == "xai":
         found.add(Trait.XAI)
+    if _OWN_HOST.search(facts.host) or (not facts.host and facts.platform == "openai"):
+        found.add(Trait.OWN_HOST)
     if sent is not None and not sent.has_server_id:
         found.add(Trait.ID_ABSENT)
     if place.turn is not None and _follower_id(place.turn, place):
@@ -425,6 +450,7 @@ DIALECT = Dialect(
     rules=RULES,
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
     tools_separate=False,
+    seals_anew=True,
     sealed_keys={
         "encrypted_content": "encrypted_content",
         "signature": "signature",

@@ -126,19 +126,22 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O7",
-        "an absent id is accepted",
+        "an absent id is accepted, and an empty one is taken for it",
         {F.DROPPED},
         V.ALLOWED,
         artifacts=_ID,
-        source="C litellm encrypted_content_affinity_check.py",
+        source="C litellm encrypted_content_affinity_check.py; I mecatl#406",
+        checked="2026-12-01",
     ),
     rule(
         "O20",
-        "a compaction item altered or of another backend cannot be decoded",
+        "a compaction item altered or of another backend cannot be decoded; a stream's `done` and"
+        " its closing event each bring a good one",
         _BROKEN,
         V.BREAKS,
         artifacts=_COMPACTION,
-        source="I codex#45401, opencodex PR 2228; codex#8119",
+        source="I codex#45401, opencodex PR 2228; codex#8119; M compact streams, replays accepted",
+        checked="2026-12-01",
     ),
     rule(
         "O16",
@@ -175,10 +178,13 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O11",
-        "an altered, merged, cut or made-up blob is refused",
+        "an altered, merged, cut or made-up blob is refused; those of a stream's `done` and of its"
+        " closing event are both good, that of `added` is not",
         _BROKEN,
         V.BREAKS,
-        source="I codex#8119, #8126-8145; copilot-api#363; LibreChat agents PR 422",
+        source="I codex#8119, #8126-8145; copilot-api#363; LibreChat agents PR 422; M 19 items of"
+        " 10 recordings differ by event, replays of `done` accepted; I langchainjs PR 11448",
+        checked="2026-12-01",
     ),
     rule(
         "X4",
@@ -204,6 +210,18 @@ RULES: tuple[Rule, ...] = (
         when={T.WHOLE_TURN, T.XAI},
         source="design §1: absent with the turn that held it",
     ),
+    *(
+        rule(
+            "X9",
+            "xAI pairs no items by their ids",
+            {F.ORPHANED},
+            V.ALLOWED,
+            when={T.XAI, how},
+            source="D docs.x.ai troubleshooting-reasoning: nothing fails",
+            checked="2026-12-01",
+        )
+        for how in (T.ID_LOST, T.UNSURE_PAIR)
+    ),
     rule(
         "X9",
         "on xAI nothing fails when a reasoning item is lost, and answers get worse",
@@ -212,6 +230,29 @@ RULES: tuple[Rule, ...] = (
         when={T.XAI},
         unless={T.FOREIGN_TURN},
         source="D docs.x.ai troubleshooting-reasoning",
+    ),
+    rule(
+        "O3",
+        "an empty message between a reasoning item and its call, or a message under the id of its"
+        " reasoning item: what the API makes of it is not known",
+        {F.ORPHANED},
+        V.DEGRADES,
+        when={T.UNSURE_PAIR},
+        source="M LangChain JS and Mastra, refused by a strict server; the live API was not asked",
+        checked="2026-12-01",
+        disputed=True,
+    ),
+    rule(
+        "O3",
+        "a reasoning item with its id needs the message that followed it under its own id; a call"
+        " is known by its call_id",
+        {F.ORPHANED},
+        V.BREAKS,
+        artifacts=("openai.reasoning",),
+        when={T.ID_LOST},
+        source="I mastra#11103, OpenHands software-agent-sdk PR 1754, cline PR 7842,"
+        " openai-node#1567; M a pydantic-ai recording (400), an ellmer one (a call, accepted)",
+        checked="2026-12-01",
     ),
     rule(
         "O3",
@@ -230,10 +271,39 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O23",
+        "OpenAI's own hosts take the metadata that Codex adds to every item",
+        {F.ENVELOPE_MODIFIED},
+        V.ALLOWED,
+        when={T.PASSED_KEY, T.OWN_HOST},
+        source="I openai/codex#28968",
+        checked="2026-12-01",
+    ),
+    rule(
+        "X9",
+        "on xAI readable text moved into a made-up summary changes the item (one report)",
+        {F.ENVELOPE_MODIFIED},
+        V.DEGRADES,
+        when={T.RESTATED, T.XAI},
+        source="I opencodex PR 2229",
+        checked="2026-12-01",
+        disputed=True,
+    ),
+    rule(
+        "O9",
+        "a summary is optional and readable: it may be empty, gone, or in other words",
+        {F.ENVELOPE_MODIFIED},
+        V.ALLOWED,
+        when={T.RESTATED},
+        source="M; D reasoning_items cookbook",
+        checked="2026-12-01",
+    ),
+    rule(
+        "O23",
         "a reasoning item takes no further keys",
         {F.ENVELOPE_MODIFIED},
         V.BREAKS,
-        source="I opencodex PR 2248; cockpit-tools#2012; codex#36704",
+        source="I opencodex PR 2248; cockpit-tools#2012; codex#36704, vekil#228, opencodex#3038",
+        checked="2026-12-01",
     ),
     rule(
         "O12",
@@ -265,12 +335,13 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O4",
-        "an item with its server id needs its reasoning item",
+        "an item with its server id, sent or referred to, needs its reasoning item",
         {F.DROPPED},
         V.BREAKS,
         artifacts=_SEAL,
         when={T.FOLLOWER_ID},
-        source="I cline#12242, continue#12056",
+        source="I cline#12242, continue#12056, mastra#22291 (a reference to the message alone)",
+        checked="2026-12-01",
     ),
     rule(
         "O10",
@@ -384,12 +455,6 @@ RULES: tuple[Rule, ...] = (
         "stateless replay sends every reasoning item with its blob at its place",
         "the rule behind O4, O5 and O15, which give its verdicts",
         "S response_reasoning_item_param.py",
-    ),
-    undecidable(
-        "O9",
-        "a summary is optional; an empty one is a complete item",
-        "presence is never told by the summary, so nothing can break it",
-        "M",
     ),
     undecidable(
         "O19",

@@ -78,7 +78,8 @@ class Tracker:
         )
         known = dialects()
         dummies = tuple(text for d in known.values() for text in d.placeholders)
-        self._tools = {api: Tools(d, self.digest, dummies) for api, d in known.items()}
+        constants = tuple(one for d in known.values() for one in d.constants)
+        self._tools = {api: Tools(d, self.digest, dummies, constants) for api, d in known.items()}
 
     def observe(self, exchange: Exchange) -> Report:
         """Judge the request of `exchange`, then record its response.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from otel_sealed.align import Names
-from otel_sealed.contract import Dialect
-from otel_sealed.digest import Digest, canonical
+from otel_sealed.contract import Constant, Dialect
+from otel_sealed.digest import Digest, canonical, utf8
 from otel_sealed.ledger.protocol import Ledger
 from otel_sealed.model import Role
 from otel_sealed.providers.families import Families
@@ -42,22 +42,31 @@ class Core:
 class Tools:
     """What an observation needs of one dialect, prepared once."""
 
-    def __init__(self, dialect: Dialect, digest: Digest, dummies: tuple[str, ...]) -> None:
-        """`dummies`: the documented dummies of every dialect; hosts put them on any wire (A18)."""
+    def __init__(
+        self,
+        dialect: Dialect,
+        digest: Digest,
+        dummies: tuple[str, ...],
+        constants: tuple[Constant, ...],
+    ) -> None:
+        """`dummies`, `constants`: those of every dialect; hosts put them on any wire (A18)."""
         self.dialect = dialect
-        self.reader = Reader(dialect, digest)
+        named = {one: digest.blob(one.sha256.encode()) for one in constants}
+        self.reader = Reader(dialect, digest, named)
         self.memo = Memo()
         carriers = dialect.carriers.values()
         self.envelopes = {c.type: c.envelope for c in carriers if c.envelope}
         self.orphans = {c.type: c.orphan for c in carriers if c.orphan}
         self.paired = frozenset(c.type for c in carriers if c.paired)
+        self.paired_by_id = frozenset(c.type for c in carriers if c.paired_by_id)
+        self.passed = frozenset(digest.raw(b"x", utf8(k)) for c in carriers for k in c.passed)
         self.binary = frozenset(f.artifact for c in carriers for f in c.fields if f.binary)
         self.seals = frozenset(
             f.artifact for c in carriers for f in c.fields if f.role is Role.SEAL
         )
         self.placeholders = frozenset(
             digest.blob(form) for text in dummies for form in {canonical(text), text.encode()}
-        )
+        ) | frozenset(named.values())
         self.start = digest.chain(b"", dialect.name.encode())
         self.names = lru_cache(maxsize=64)(self._names)
         self.known_model = lru_cache(maxsize=256)(self._known_model)
@@ -71,9 +80,12 @@ class Tools:
             envelopes=self.envelopes,
             orphans=self.orphans,
             paired=self.paired,
+            paired_by_id=self.paired_by_id,
+            passed=self.passed,
             placeholders=self.placeholders,
             binary=self.binary,
             tools_separate=self.dialect.tools_separate,
+            messages_are_steps=self.dialect.messages_are_steps,
         )
 
     def _known_model(self, model: str) -> bool:

@@ -337,6 +337,8 @@ def _judge(
         traits |= {Trait.UNKNOWN_MODEL}
     if turn is not None:
         traits |= position.traits(turn.number, outcome.index, outcome.at)
+        if turn.number not in position.within and finding.cause is not Cause.WHOLE_TURN:
+            traits |= {Trait.BARE_TURN}
         if finding.fate in _GONE and _other_prefix(asked, turn, outcome.at, told):
             traits |= {Trait.OTHER_PREFIX}
     first = turn is None or turn.number == position.tip

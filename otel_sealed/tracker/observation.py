@@ -88,6 +88,7 @@ class Observation:
         exchange = self._exchange
         complete = exchange.complete
         cut: tuple[str, ...] = ()
+        anew: tuple[tuple[str, Any], ...] = ()
         try:
             if exchange.events is not None:
                 payloads, lost = as_payloads(exchange.events)
@@ -96,15 +97,16 @@ class Observation:
                 body: Any = self._dialect.fold(payloads)
                 complete = complete and bool(body.pop("complete", True))
                 cut = () if complete else tuple(body.pop("cut", ()))
+                anew = tuple(body.pop("anew", ())) if self._dialect.seals_anew else ()
             else:
                 body = as_json(exchange.response) if exchange.response is not None else None
         except Unread as error:
             self._unread.append(f"response.{error.reason}")
             body = None
         answer = self._dialect.answer(body)
-        if answer.complete is complete and not cut:
+        if answer.complete is complete and not (cut or anew):
             return answer
-        return evolve(answer, complete=complete, cut=cut)
+        return evolve(answer, complete=complete, cut=cut, anew=anew)
 
     def _judge_request(self) -> Judged | None:
         """From the newest stand the request shares, else as a whole."""

@@ -32,8 +32,6 @@ class Position:
         """Where a block of a turn stands among them, `at` the message it stands in or should."""
         found = set()
         first, last = self.within.get(number, (index, index))
-        if number not in self.within:
-            found.add(Trait.BARE_TURN)
         if at is not None and (number, index) < self.loops.get(at, (-1, -1)):
             found.add(Trait.GAP)
         elif self.first >= number and first >= index:

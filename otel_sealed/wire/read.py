@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from otel_sealed import digest as d
-from otel_sealed.contract import Carrier, Dialect, Exchange, Field, RawAnswer, RawMessage
+from otel_sealed.contract import (
+    Carrier,
+    Constant,
+    Dialect,
+    Exchange,
+    Field,
+    RawAnswer,
+    RawMessage,
+)
 from otel_sealed.model import (
     Block,
     Facts,
@@ -27,6 +35,7 @@ from otel_sealed.wire.handed import NOTHING_SEEN, Handed
 from otel_sealed.wire.parse import Unread, as_json, as_text, lookup
 
 _LONG_ID = 64
+_NO_CONSTANTS: Mapping[Constant, bytes] = {}
 _MAX_DEPTH = 8
 _UNKNOWN = Carrier(type="other", kind=Kind.OTHER)
 
@@ -67,9 +76,19 @@ class Remembered(Protocol):
 class Reader:
     """Reads bodies of one dialect under one key. Stateless."""
 
-    def __init__(self, dialect: Dialect, digest: d.Digest) -> None:
-        """`dialect` says where things are, `digest` how they are hashed."""
+    def __init__(
+        self,
+        dialect: Dialect,
+        digest: d.Digest,
+        constants: Mapping[Constant, bytes] = _NO_CONSTANTS,
+    ) -> None:
+        """`dialect` says where things are, `digest` how they are hashed.
+
+        `constants`: public values of known size and SHA-256, and the `canon` each of them has here.
+        """
         self._dialect = dialect
+        self._sizes = {one.size for one in constants}
+        self._constants = {one.sha256: canon for one, canon in constants.items()}
         self._digest = digest
         self._nothing = digest.value(None)
         self._keys = {
@@ -123,6 +142,8 @@ class Reader:
         blocks = tuple(self._blocks(raw.parts, windows=True))
         if raw.cut:
             blocks = tuple(_cut(b) if b.sub in raw.cut else b for b in blocks)
+        if raw.anew:
+            blocks = _renewed(blocks, self._blocks(raw.anew, windows=True))
         if handed.seen:
             blocks = tuple(handed.mark(b, raw.path, self._dialect, self._digest) for b in blocks)
         return blocks, *self._joined(raw.parts)
@@ -269,7 +290,21 @@ class Reader:
         digest = self._digest.blob(found)
         prints = self._digest.windows(found) if windows else b""
         state = State.PRESENT if found else State.EMPTY
-        return Value(field_.artifact, field_.role, state, digest, digest, len(found), prints)
+        canon = self._canon(found, digest)
+        return Value(field_.artifact, field_.role, state, digest, canon, len(found), prints)
+
+    def _canon(self, data: bytes, canon: bytes) -> bytes:
+        """`canon` of the bytes of a seal, or that of the public constant they are."""
+        if len(data) not in self._sizes:
+            return canon
+        return self._constants.get(d.published(data), canon)
+
+    def _canon_of(self, text: str) -> bytes:
+        """The same of a text; in base64 it has a third more characters than bytes."""
+        canon = self._digest.canon(text)
+        if any(size <= len(text) <= size * 4 // 3 + 4 for size in self._sizes):
+            return self._canon(d.canonical(text), canon)
+        return canon
 
     def _from_text(
         self, field_: Field, found: str, texts: dict[str, bytes], *, windows: bool
@@ -288,7 +323,7 @@ class Reader:
             role,
             State.PRESENT,
             self._text(found, texts),
-            digest.canon(found) if role is Role.SEAL else b"",
+            self._canon_of(found) if role is Role.SEAL else b"",
             len(data),
             digest.windows(data) if windows else b"",
         )
@@ -316,7 +351,7 @@ class Reader:
             return ()
         return tuple(
             self._digest.raw(b"x", d.counted([key, value]))
-            if key not in _CACHE_KEYS
+            if key not in _CACHE_KEYS and key not in carrier.passed
             else self._digest.raw(b"x", d.utf8(key))
             for key, value in part.items()
             if key not in known and value is not None and (value or key not in carrier.hollow)
@@ -332,6 +367,7 @@ class Reader:
 _MISSING: Any = object()
 READABLE = frozenset({Kind.TEXT, Kind.REASONING, Kind.COMPACTION})
 """Kinds of blocks whose payload is text that can be read."""
+_RENEWED = frozenset({Role.SEAL, Role.ID})
 _CACHE_KEYS = frozenset({"cache_control", "cachePoint"})
 
 
@@ -344,6 +380,26 @@ def live_from(messages: tuple[Message, ...]) -> int:
         if messages[at].speaker is Speaker.USER:
             return at + 1
     return 0
+
+
+def _renewed(blocks: tuple[Block, ...], others: Iterator[Block]) -> tuple[Block, ...]:
+    """Blocks with the other bytes that some of their seals came in as well."""
+    twins = {block.sub: block for block in others}
+    return tuple(
+        _twinned(block, twins[block.sub]) if block.sub in twins else block for block in blocks
+    )
+
+
+def _twinned(block: Block, twin: Block) -> Block:
+    """A block that is found by the ids of its twin, too, and has its seals and their id as well."""
+    came = {v.artifact: v.digest for v in block.values if v.role in _RENEWED}
+    anew = [
+        evolve(value, role=Role.ANEW)
+        for value in twin.values
+        if value.state is State.PRESENT and came.get(value.artifact, value.digest) != value.digest
+    ]
+    anchors = dict.fromkeys((*block.anchors, *twin.anchors))
+    return evolve(block, values=(*block.values, *anew), anchors=tuple(anchors))
 
 
 def _cut(block: Block) -> Block:

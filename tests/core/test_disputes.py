@@ -17,7 +17,7 @@ SIGNATURE = "anthropic.thinking.signature"
 
 def accepted(tracker: Tracker) -> tuple[str, str, str]:
     """One conversation whose host drops thinking in the loop, and whose provider says 200."""
-    body = asked("anthropic")
+    body = asked("anthropic", thinking={"type": "enabled", "budget_tokens": 2048})
     first = message(thinking(), use(), stop="tool_use")
     tracker.observe(exchange("anthropic", body, first))
     history(body).extend(step("anthropic", first, "q"))

@@ -112,7 +112,7 @@ def test_verdicts_have_a_rank_and_only_two_are_violations() -> None:
 
 def test_the_same_loss_in_a_loop_and_in_a_finished_turn() -> None:
     """Dropped thinking breaks the loop, and is allowed once the turn is done."""
-    loop = replay("anthropic", message(thinking(), use()), without("thinking"))
+    loop = replay("anthropic", message(thinking(), redacted(), use()), without("thinking"))
     done = replay("anthropic", message(thinking(), text()), without("thinking"))
     assert row_of(loop, SIGNATURE) == ("dropped", "breaks", "A1")
     assert row_of(done, SIGNATURE) == ("dropped", "allowed", "A8")
@@ -122,7 +122,8 @@ def test_a_model_that_no_table_knows_is_judged_by_the_one_that_minted() -> None:
     """An alias of a gateway does not make the rules blind."""
     answer = message(thinking(), use())
     report = replay("anthropic", answer, lambda b: without("thinking")(b) | {"model": "fast"})
-    assert row_of(report, SIGNATURE) == ("dropped", "breaks", "A1")
+    # contract-corrections, A1: where thinking is adaptive the loop goes on without any of it
+    assert row_of(report, SIGNATURE) == ("dropped", "degrades", "A1")
 
 
 def test_a_model_that_no_table_knows_on_both_sides_is_unverifiable() -> None:
@@ -195,7 +196,8 @@ def test_a_seal_left_behind_across_vendors_is_right() -> None:
         "anthropic", answer, lambda b: without("thinking")(b) | {"model": "claude-opus-4-5"}
     )
     assert row_of(across, SIGNATURE) == ("dropped", "allowed", "A15")
-    assert row_of(inside, SIGNATURE) == ("dropped", "breaks", "A1")
+    # contract-corrections, A1: where thinking is adaptive the loop goes on without any of it
+    assert row_of(inside, SIGNATURE) == ("dropped", "degrades", "A1")
 
 
 def test_the_worst_finding_is_the_verdict_of_the_report() -> None:

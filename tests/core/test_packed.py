@@ -156,7 +156,8 @@ def test_the_keys_of_a_turn_are_at_its_front(turn: Turn) -> None:
         expected |= {
             v.canon
             for v in block.values
-            if v.role is Role.SEAL and v.state in (State.PRESENT, State.CUT)
+            if v.role is Role.ANEW
+            or (v.role is Role.SEAL and v.state in (State.PRESENT, State.CUT))
         }
     keys, conversation = found_by(pack(turn))
     assert sorted(expected - {b""}) == sorted(keys)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 from otel_sealed import rulebook
-from otel_sealed.model import Fate, Finding
+from otel_sealed.model import Fate, Finding, Trait, Verdict
 
 SEAL = "gemini.part.thought_signature"
 
@@ -22,6 +23,18 @@ def test_a_reason_is_that_of_the_row_for_the_fate() -> None:
     assert rulebook.reason(moved).startswith("a signature stays on its part")
     assert rulebook.reason(edited).startswith("the text of a signed part")
     assert "" == rulebook.reason(Finding(SEAL, Fate.INTACT))
+
+
+def test_a_reason_is_that_of_the_row_that_fired_not_of_the_first_with_its_id() -> None:
+    lost = Finding(
+        "anthropic.citation.encrypted_index",
+        Fate.DROPPED,
+        verdict=Verdict.DEGRADES,
+        rule="A26",
+    )
+    required = replace(lost, verdict=Verdict.BREAKS, traits=frozenset({Trait.FIELD_LOST}))
+    assert "a lost or changed result is accepted and its memory is gone" == rulebook.reason(lost)
+    assert "the sealed field is required when the block is sent back" == rulebook.reason(required)
 
 
 def test_rules_unchecked_for_120_days_are_stale() -> None:

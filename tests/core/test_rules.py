@@ -235,6 +235,13 @@ def summary_in_the_slot(body: Body) -> None:
             item["encrypted_content"] = item["summary"][0]["text"]
 
 
+def reworded(body: Body) -> None:
+    """A host that tells a summary in other words."""
+    for item in body["input"]:
+        if item.get("type") == "reasoning":
+            item["summary"] = [{"type": "summary_text", "text": "Said otherwise."}]
+
+
 def summary_as_message(body: Body) -> None:
     for item in body["input"]:
         item.pop("id", None)
@@ -615,6 +622,12 @@ CASES: dict[str, dict[str, tuple[Case, Case]]] = {
                 sets("encrypted_content", MINT.seal(), "reasoning"),
             ),
             once("openai", response(reasoning(), call())),
+        ),
+        "O9": (
+            once("openai", response(reasoning("Before."), call()), edit(reworded)),
+            once(
+                "openai", response(reasoning("Before."), call()), sets("summary", [], "reasoning")
+            ),
         ),
         "O12": (
             once("openai", response(reasoning(), call()), account="two"),

@@ -115,6 +115,7 @@ def test_a_provider_that_contradicts_a_rule_ten_times_is_believed() -> None:
     found = []
     for number in range(12):
         body = request("anthropic", [], number)
+        body["thinking"] = {"type": "enabled", "budget_tokens": 2048}
         answer = message(thinking(), use())
         tracker.observe(exchange("anthropic", copy.deepcopy(body), answer))
         history(body).extend(step("anthropic", answer, "And?"))

@@ -401,3 +401,78 @@ def test_compact_checks_its_input(provider: StrictProvider) -> None:
     items = play(provider, 1)
     items[1]["encrypted_content"] = altered(items[1]["encrypted_content"])
     assert refusal(compact(provider, items))[1] == "invalid_encrypted_content"
+
+
+METADATA = "internal_chat_message_metadata_passthrough"
+
+
+def test_a_message_without_its_id_leaves_its_reasoning_alone(provider: StrictProvider) -> None:
+    """O3: a message is known by its id, an empty one is none; a call by its call_id."""
+    items = play(provider, 3)
+    said = next(i for i in items if i.get("type") == "message")
+    calls = [i for i in items if i.get("type") == "function_call"]
+    for call in calls:
+        del call["id"]
+    assert ask(provider, items)[0] == 200
+    for value in (None, ""):
+        said["id"] = value
+        status, _, words = refusal(ask(provider, items))
+        assert status == 400
+        assert words.endswith("was provided without its required following item.")
+
+
+def test_an_empty_id_of_a_reasoning_item_is_none(provider: StrictProvider) -> None:
+    """O6, O7: two of them are no duplicates either."""
+    items = play(provider, 2)
+    for item in items:
+        if item.get("type") == "reasoning":
+            item["id"] = ""
+        elif item.get("type") == "function_call":
+            del item["id"]
+    assert ask(provider, items)[0] == 200
+
+
+def test_a_reference_to_a_message_alone_needs_its_reasoning(provider: StrictProvider) -> None:
+    """O4: both referred to are held, one alone is not."""
+    items = play(provider, 3, store=True)
+    at = next(i for i, item in enumerate(items) if item.get("type") == "message")
+    both = [{"type": "item_reference", "id": item["id"]} for item in items[at - 1 : at + 1]]
+    assert ask(provider, [*items[: at - 1], *both, *items[at + 1 :]], store=True)[0] == 200
+    status, _, words = refusal(ask(provider, [*items[: at - 1], both[1], *items[at + 1 :]]))
+    assert status == 400
+    assert "was provided without its required 'reasoning' item" in words
+
+
+@pytest.mark.parametrize(("own_host", "status"), [(True, 200), (False, 400)])
+def test_the_metadata_of_codex_is_taken_by_openais_own_hosts(
+    *, own_host: bool, status: int
+) -> None:
+    """O23: relays and clouds refuse it."""
+    with StrictProvider(own_host=own_host) as provider:
+        items = play(provider, 1)
+        for item in items:
+            item[METADATA] = {"turn_id": "t1"}
+        assert ask(provider, items)[0] == status
+
+
+@pytest.mark.parametrize("event", ["response.output_item.done", "response.completed"])
+def test_where_each_event_seals_anew_both_values_are_taken(event: str) -> None:
+    """O11: that of `added` is not."""
+    with StrictProvider(seal_each_event=True) as provider:
+        body = {"model": "gpt-5.6-sol", "store": False, "tools": TOOLS, "stream": True}
+        url = provider.base_url.removeprefix("http://")
+        with closing(HTTPConnection(url, timeout=10)) as client:
+            client.request("POST", "/v1/responses", json.dumps({**body, "input": "Go."}))
+            text = client.getresponse().read().decode()
+        lines = [line[6:] for line in text.splitlines() if line.startswith("data: {")]
+        events = [json.loads(line) for line in lines]
+        by_type: dict[str, Items] = {}
+        for one in events:
+            found = one["response"]["output"] if "response" in one else [one.get("item")]
+            by_type.setdefault(one["type"], []).extend(i for i in found if i)
+        done, closed = (by_type[f"response.{x}"] for x in ("output_item.done", "completed"))
+        assert done[0]["encrypted_content"] != closed[0]["encrypted_content"]
+        sent = by_type[event]
+        assert ask(provider, [*sent, result_of(sent[-1])])[0] == 200
+        begun = [by_type["response.output_item.added"][0], sent[1], result_of(sent[1])]
+        assert refusal(ask(provider, begun))[:2] == (400, "invalid_encrypted_content")

@@ -98,9 +98,12 @@ class Chat:
                     raise _refused("Thought signature is not valid")
 
     def _check_details(self, messages: list[Obj]) -> None:
+        live = max((n for n, m in enumerate(messages) if m.get("role") == "user"), default=0)
         for at, message in enumerate(messages):
             for number, one in enumerate(objects(message.get("reasoning_details"))):
                 sealed = one.get("type") == "reasoning.encrypted"
+                if not sealed and one.get("signature") is None and at < live:
+                    continue  # R7: only in the tool loop a text without its signature is refused
                 kind, key = (HIDDEN, "data") if sealed else (DETAIL, "signature")
                 minted = self._mint.known(kind, str(one.get(key)))
                 changed = self._settings.verify_signed_text and minted is not None

@@ -167,7 +167,8 @@ class OpenAI:
                 )
             held = response.items
         by_reference = previous is not None or conversation is not None
-        checks.check(sent, self._book, by_reference=by_reference)
+        own = self._settings.own_host
+        checks.check(sent, self._book, by_reference=by_reference, own_host=own)
         if self._settings.refuse_held_duplicates:
             checks.check_duplicates([*held, *sent])
         return [*held, *sent]
@@ -211,8 +212,17 @@ class OpenAI:
             self._conversations.add(conversation, [*_items(body.get("input")), *output])
         shown = {**response, "output": [self._shown(item, body) for item in output]}
         if body.get("stream") is True or connection:
-            return stream([sse.named(event) for event in events(shown)], self._headers())
+            sent = events(shown, self._resealed)
+            return stream([sse.named(event) for event in sent], self._headers())
         return self._reply(shown)
+
+    def _resealed(self, item: Obj) -> Obj:
+        """O11: where each event seals anew, the blob of `done` is another one, and as good."""
+        if not self._settings.seal_each_event or item.get("encrypted_content") is None:
+            return item
+        kind = COMPACTION if item["type"] == "compaction" else REASONING
+        blob = self._mint.seal(self.name, kind, item_id=item["id"])
+        return {**item, "encrypted_content": blob}
 
     def _shown(self, item: Obj, body: Obj) -> Obj:
         """Contract 1.4: the blob is on every item by now; before, only where it was asked for."""

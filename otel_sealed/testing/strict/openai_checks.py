@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from .records import Obj
 
+# O23: Codex adds it to every item it sends to OpenAI itself
+_METADATA = "internal_chat_message_metadata_passthrough"
 _REASONING_KEYS = ("type", "id", "summary", "encrypted_content")
 
 
@@ -73,16 +75,17 @@ class Book:
         self.stored.clear()
 
 
-def check(items: Sequence[Obj], book: Book, *, by_reference: bool) -> None:
+def check(items: Sequence[Obj], book: Book, *, by_reference: bool, own_host: bool = True) -> None:
     """Check the items of one request, in the order in which the API looks.
 
     Args:
         items: The items sent.
         book: What was issued.
+        own_host: It is a host of OpenAI's own, not a relay or a cloud (O23).
         by_reference: The server holds what came before (O2), so that nothing need be there.
     """
     for at, item in enumerate(items):
-        _check_parameters(at, item)
+        _check_parameters(at, item, own_host=own_host)
     check_duplicates(items)
     for item in items:
         _check_exists(item, book)
@@ -98,7 +101,7 @@ def check_duplicates(items: Sequence[Obj]) -> None:
     seen: set[str] = set()
     for item in items:
         ident = item.get("id")
-        if not isinstance(ident, str):
+        if not isinstance(ident, str) or not ident:
             continue
         if ident in seen:
             raise BrokenRuleError(
@@ -109,7 +112,7 @@ def check_duplicates(items: Sequence[Obj]) -> None:
         seen.add(ident)
 
 
-def _check_parameters(at: int, item: Obj) -> None:
+def _check_parameters(at: int, item: Obj, *, own_host: bool) -> None:
     """O23: output-only fields on a reasoning item; a null is let pass, as its effect is unknown."""
     if item.get("type") != "reasoning":
         return
@@ -123,6 +126,8 @@ def _check_parameters(at: int, item: Obj) -> None:
                     code="array_above_max_length",
                     parameter=path,
                 )
+        elif name == _METADATA and own_host:
+            continue
         elif name not in _REASONING_KEYS and value is not None:
             raise BrokenRuleError(
                 f"Unknown parameter: '{path}'.", code="unknown_parameter", parameter=path
@@ -152,7 +157,7 @@ def _check_seal(item: Obj, book: Book) -> None:
     owner = _owner(item, book)
     if owner is None:
         raise _undecryptable(value, "Encrypted content could not be decrypted or parsed.")
-    if item.get("id") not in (None, owner):  # O7: no id is fine
+    if item.get("id") not in (None, "", owner):  # O7: no id is fine, and an empty one is none
         raise _undecryptable(value, "Encrypted content item_id did not match the target item id.")
 
 
@@ -182,10 +187,9 @@ def _check_follower(at: int, items: Sequence[Obj], book: Book) -> None:
 def _is_follower(item: Obj, pair: _Pair) -> bool:
     if item.get("id") == pair.follower:
         return True
-    if pair.follower_type == "function_call":
-        return item.get("type") == "function_call" and item.get("call_id") == pair.call_id
-    # A message without its id is known by its role alone.
-    return item.get("id") is None and item.get("role") == "assistant"
+    # A call is known by its call_id as well; a message by its id alone.
+    called = pair.call_id is not None and item.get("call_id") == pair.call_id
+    return called and item.get("type") == pair.follower_type
 
 
 def _check_reasoning(item: Obj, items: Sequence[Obj], book: Book) -> None:

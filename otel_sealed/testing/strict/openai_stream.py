@@ -7,25 +7,28 @@ from typing import TYPE_CHECKING
 from .sse import deltas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .records import Obj
 
 
-def events(response: Obj) -> Iterator[Obj]:
-    """Tell a response as a stream does, from `response.created` to `response.completed`."""
-    for number, event in enumerate(_events(response)):
+def events(response: Obj, reseal: Callable[[Obj], Obj]) -> Iterator[Obj]:
+    """A response as a stream brings it, from `response.created` to `response.completed`.
+
+    `reseal`: an item as `output_item.done` has it, sealed in other bytes or in the same ones.
+    """
+    for number, event in enumerate(_events(response, reseal)):
         yield {**event, "sequence_number": number}
 
 
-def _events(response: Obj) -> Iterator[Obj]:
+def _events(response: Obj, reseal: Callable[[Obj], Obj]) -> Iterator[Obj]:
     opening = {**response, "status": "in_progress", "output": [], "usage": None}
     yield {"type": "response.created", "response": opening}
     yield {"type": "response.in_progress", "response": opening}
     for index, item in enumerate(response["output"]):
         yield {"type": "response.output_item.added", "output_index": index, "item": _opening(item)}
         yield from _told(item, {"item_id": item["id"], "output_index": index})
-        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+        yield {"type": "response.output_item.done", "output_index": index, "item": reseal(item)}
     yield {"type": "response.completed", "response": response}
 
 

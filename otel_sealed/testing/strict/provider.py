@@ -35,7 +35,7 @@ class StrictProvider:
         faults: Errors of the provider itself; leaving the context raises the first.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a test may choose of a provider's conduct
         self,
         *,
         verify_signed_text: bool = False,
@@ -45,8 +45,17 @@ class StrictProvider:
         canary: str = "",
         populate_encrypted: bool = True,
         refuse_held_duplicates: bool = False,
+        seal_each_event: bool = False,
+        own_host: bool = True,
     ) -> None:
-        settings = Settings(verify_signed_text, populate_encrypted, refuse_held_duplicates, canary)
+        settings = Settings(
+            verify_signed_text=verify_signed_text,
+            populate_encrypted=populate_encrypted,
+            refuse_held_duplicates=refuse_held_duplicates,
+            seal_each_event=seal_each_event,
+            own_host=own_host,
+            canary=canary,
+        )
         self._address = (host, port)
         self._mint = Mint(seed, canary)
         self._anthropic = Anthropic(self._mint, settings)

@@ -30,12 +30,16 @@ class Settings:
             where `include` asks for it, as the API did before.
         refuse_held_duplicates: OpenAI refuses an item that the response named by
             `previous_response_id` holds already.
+        seal_each_event: OpenAI seals a streamed item in other bytes for `done` and for `completed`.
+        own_host: It is one of OpenAI's own hosts, which take what Codex adds to every item.
         canary: A marker that every readable text of the provider's making contains.
     """
 
     verify_signed_text: bool = False
     populate_encrypted: bool = True
     refuse_held_duplicates: bool = False
+    seal_each_event: bool = False
+    own_host: bool = True
     canary: str = ""
 
 

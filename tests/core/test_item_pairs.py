@@ -1,0 +1,196 @@
+"""OpenAI: what a reasoning item has to be sent with, and what may be added (O3 to O7, O23)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.core.builders import MINT, call, edit, reasoning, response, said, sets, without
+from tests.core.conversations import Body, Change, exchange, replay
+
+Row = tuple[str, str, str, str]
+REASONING = "openai.reasoning.encrypted_content"
+ENVELOPE = "openai.reasoning.envelope"
+XAI: Body = {
+    "provider": "xai",
+    "host": "api.x.ai",
+    "minted": {"provider": "xai", "host": "api.x.ai"},
+}
+
+
+def rows(answer: Body, change: Change, **more: Any) -> list[Row]:
+    """What is neither ok nor of a prefix."""
+    report = replay("openai", answer, change, **more)
+    return [
+        (f.artifact, f.fate.value, f.verdict.value, f.rule)
+        for f in report.findings
+        if f.verdict.value != "ok"
+    ]
+
+
+def custom() -> Body:
+    return {
+        "type": "custom_tool_call",
+        "id": MINT.name("ctc"),
+        "call_id": MINT.name("call"),
+        "name": "look_up",
+        "input": "q",
+    }
+
+
+@pytest.mark.parametrize("value", [..., None, ""], ids=["absent", "null", "empty"])
+def test_a_message_that_lost_its_id_orphans_its_reasoning(value: Any) -> None:
+    """O3: the message is known by its id alone."""
+    found = rows(response(reasoning(), said()), sets("id", value, "message"))
+    assert found == [("openai.reasoning", "orphaned", "breaks", "O3")]
+
+
+def test_so_does_one_that_was_written_anew() -> None:
+    def rewrite(body: Body) -> None:
+        body["input"][2] = {"role": "assistant", "content": "It is 42."}
+
+    found = rows(response(reasoning(), said()), edit(rewrite))
+    assert ("openai.reasoning", "orphaned", "breaks", "O3") in found
+
+
+@pytest.mark.parametrize("made", [call, custom], ids=["function", "custom"])
+@pytest.mark.parametrize("value", [..., None, ""], ids=["absent", "null", "empty"])
+def test_a_call_without_its_id_is_known_by_its_call_id(made: Any, value: Any) -> None:
+    item = made()
+    assert rows(response(reasoning(), item), sets("id", value, item["type"])) == []
+
+
+@pytest.mark.parametrize("value", [..., None, ""], ids=["absent", "null", "empty"])
+def test_a_reasoning_item_without_its_id_is_paired_with_nothing(value: Any) -> None:
+    """O7: an id may be absent, and an empty one is; then its message needs none either."""
+
+    def bare(body: Body) -> Body:
+        return sets("id", value, "message")(sets("id", value, "reasoning")(body))
+
+    found = rows(response(reasoning(), said()), bare)
+    assert found == [("openai.reasoning.id", "dropped", "allowed", "O7")]
+
+
+def test_on_xai_nothing_is_paired_by_ids() -> None:
+    found = rows(response(reasoning(), said(), model="grok-4"), sets("id", ..., "message"), **XAI)
+    assert found == [("openai.reasoning", "orphaned", "allowed", "X9")]
+
+
+def test_an_empty_message_between_reasoning_and_call_is_disputed() -> None:
+    def interpose(body: Body) -> None:
+        body["input"].insert(2, {"role": "assistant", "content": ""})
+
+    report = replay("openai", response(reasoning(), call()), edit(interpose))
+    found = [(f.artifact, f.fate.value, f.verdict.value, f.disputed) for f in report.findings]
+    assert ("openai.reasoning", "orphaned", "degrades", True) in found
+
+
+def test_a_message_under_the_id_of_its_reasoning_is_disputed() -> None:
+    def share(body: Body) -> None:
+        body["input"][2]["id"] = body["input"][1]["id"]
+
+    report = replay("openai", response(reasoning(), said()), edit(share))
+    found = [(f.artifact, f.fate.value, f.verdict.value, f.disputed) for f in report.findings]
+    assert ("openai.message", "orphaned", "degrades", True) in found
+
+
+@pytest.mark.parametrize("made", [said, call], ids=["message", "call"])
+def test_a_reference_to_what_followed_alone_needs_its_reasoning(made: Any) -> None:
+    """O4: a reference is the item, with its id."""
+    answer = response(reasoning(), made()) | {"store": True}
+
+    def refer(body: Body) -> None:
+        del body["input"][1]
+        body["input"][1] = {"type": "item_reference", "id": answer["output"][1]["id"]}
+
+    found = rows(answer, edit(refer))
+    assert (REASONING, "dropped", "breaks", "O4") in found
+
+
+@pytest.mark.parametrize("kind", ["item_reference", None])
+def test_references_to_both_are_held_by_the_server(kind: str | None) -> None:
+    answer = response(reasoning(), said()) | {"store": True}
+
+    def refer(body: Body) -> None:
+        for at in (1, 2):
+            named = {"id": answer["output"][at - 1]["id"]}
+            body["input"][at] = named | ({"type": kind} if kind else {})
+
+    assert rows(answer, edit(refer)) == [(REASONING, "server_held", "allowed", "O2")]
+
+
+def test_the_message_alone_without_its_reasoning_breaks() -> None:
+    found = rows(response(reasoning(), said()), without("reasoning"))
+    assert (REASONING, "dropped", "breaks", "O4") in found
+
+
+def passes_metadata(body: Body) -> None:
+    for item in body["input"]:
+        item["internal_chat_message_metadata_passthrough"] = {"turn_id": MINT.name("turn")}
+
+
+@pytest.mark.parametrize(
+    ("host", "provider", "verdict"),
+    [
+        ("api.openai.com", "openai", "allowed"),
+        ("eu.api.openai.com", "openai", "allowed"),
+        ("chatgpt.com", "openai", "allowed"),
+        (None, "openai", "allowed"),
+        ("api.githubcopilot.com", "openai", "breaks"),
+        ("relay.example", "openai", "breaks"),
+        ("notapi.openai.com.example", "openai", "breaks"),
+        ("one.openai.azure.com", "azure", "breaks"),
+    ],
+)
+def test_the_metadata_of_codex_is_taken_by_openai_alone(
+    host: str | None, provider: str, verdict: str
+) -> None:
+    around: Body = {"host": host, "provider": provider}
+    found = rows(response(reasoning(), call()), edit(passes_metadata), **around, minted=around)
+    assert found == [(ENVELOPE, "envelope_modified", verdict, "O23")]
+
+
+def test_another_key_beside_that_of_codex_breaks_everywhere() -> None:
+    def more(body: Body) -> None:
+        passes_metadata(body)
+        body["input"][1]["author"] = "me"
+
+    found = rows(response(reasoning(), call()), edit(more))
+    assert found == [(ENVELOPE, "envelope_modified", "breaks", "O23")]
+
+
+def retells(body: Body) -> None:
+    item = body["input"][1]
+    item["summary"] = [{"type": "summary_text", "text": "Made of what was readable."}]
+    item.pop("content", None)
+
+
+@pytest.mark.parametrize(
+    ("model", "around", "verdict", "rule", "disputed"),
+    [
+        ("gpt-5.6-sol", {}, "allowed", "O9", False),
+        ("grok-4", XAI, "degrades", "X9", True),
+    ],
+)
+def test_a_made_up_summary_beside_an_untouched_seal(
+    model: str, around: Body, verdict: str, rule: str, *, disputed: bool
+) -> None:
+    item = reasoning() | {"content": [{"type": "reasoning_text", "text": "Some thought."}]}
+    report = replay("openai", response(item, call(), model=model), edit(retells), **around)
+    found = [
+        (f.artifact, f.verdict.value, f.rule, f.disputed)
+        for f in report.findings
+        if f.verdict.value != "ok"
+    ]
+    assert found == [(ENVELOPE, verdict, rule, disputed)]
+
+
+@pytest.mark.parametrize("value", [[], None, ...], ids=["empty", "null", "gone"])
+def test_a_summary_may_be_empty_or_gone(value: Any) -> None:
+    answer = response(reasoning("What was weighed."), call())
+    assert rows(answer, sets("summary", value, "reasoning")) == []
+
+
+def test_an_exchange_of_the_builders_goes_to_a_host_of_openai() -> None:
+    assert exchange("openai", None, None).host == "api.openai.com"
