@@ -128,9 +128,9 @@ class Carrier:
     of the seal; `children`: keys that hold nested carriers; `keys`: further keys that are known
     and not compared, `hollow` those that are while they hold nothing; `envelope`: the artifact name
     for gained keys, empty where nobody minds; `passed`: gained keys that are the vendor's own,
-    whatever their value; `paired`: must stand with the next item of its response; `paired_by_id`:
+    whatever their value; `paired`: must be sent with the next item of its response; `paired_by_id`:
     as such a next item it is known by the id of the server's alone; `orphan`: its artifact name
-    when it stands without the item it came with. For tool
+    when it is sent without the item it came with. For tool
     pairs: `label`, `arguments`, `result` and `failed` are the keys of the tool's name, its
     arguments, its result and an error flag.
     """
@@ -180,7 +180,7 @@ class RawAnswer:
 
     `cut` are the places of parts whose seal a stream had begun and not ended; `anew` are parts,
     with the places of those in `parts`, whose seals another event of the stream brought in other
-    bytes. A folded stream has them under keys of its own, `cut` and `anew`, beside `complete`.
+    bytes. A folded stream has them under keys of its own, `cut` and `anew`, next to `complete`.
     """
 
     parts: tuple[tuple[str, Json], ...] = field(repr=False)
@@ -326,8 +326,8 @@ class Dialect:
     `reference` gives kind and id of the state of the server's a request refers to (empty strings
     when it refers to none); `models` whether the tables know a model; `tools_separate` whether tool
     results between two messages of the model make them two steps; `messages_are_steps`: whether
-    any two messages may be read as two; `placeholders` and `constants`: what stands for a seal that
-    nobody has; `seals_anew`: whether `fold` says what several events brought differently;
+    any two messages may be read as two; `placeholders` and `constants`: what is sent for a seal
+    that nobody has; `seals_anew`: whether `fold` says what several events brought differently;
     `sealed_keys` what looks sealed in a block of an unknown type.
     """
 

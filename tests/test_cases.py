@@ -1,6 +1,6 @@
 """The field cases: `otel-sealed verify` says of each what is known to be right.
 
-A, O, G, R: field reports. C, D: defects found in recorded traffic. E, `agent_`: agents outside
+A, O, G, R: public reports. C, D: defects found in recorded traffic. E, `agent_`: agents outside
 Python, the latter as recorded against a made-up provider. F: later reports and recordings. Each of
 the rows under `expected` has to be met by a row of its own. Where they are not all the rows there
 are (`exact`), others may be ok, allowed or unverifiable, and may accuse only of the kinds that

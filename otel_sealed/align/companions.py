@@ -26,7 +26,7 @@ from otel_sealed.model.quick import evolve
 from otel_sealed.wire.search import Search
 
 _NEAR = 8
-"""Items behind one: what is further off is another matter than what it is paired with."""
+"""Items after one: what is further off is not looked at for what it is paired with."""
 _NO_TEXT = frozenset({State.ABSENT, State.NULL})
 _NO_ID = _NO_TEXT | {State.EMPTY}
 """An empty id is taken for none; an empty text is a text."""
@@ -187,7 +187,7 @@ def _mispaired(
 
 
 def _between(scene: Scene, start: SlotAt, end: SlotAt) -> list[Block]:
-    """What stands between two places of the same or of neighbouring messages."""
+    """The blocks between two places of the same message or of neighbouring ones."""
     return [
         block
         for at in range(start[0], min(end[0], start[0] + _NEAR) + 1)

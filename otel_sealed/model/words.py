@@ -299,15 +299,11 @@ class Trait(StrEnum):
     SAME_CONVERSATION = "same_conversation"
     FIELD_LOST = "field_lost"
     ID_ABSENT = "id_absent"
-<<<<<<< HEAD
-=======
     ID_LOST = "id_lost"
     UNSURE_PAIR = "unsure_pair"
     PASSED_KEY = "passed_key"
     RESTATED = "restated"
     OWN_HOST = "own_host"
-    EMPTY_VALUE = "empty_value"
->>>>>>> 3d22c38 (Verdicts follow what providers did: seals of each stream event, item pairs, steps and dummies of Gemini, thinking behind OpenRouter, Codex's metadata; 53 field cases more)
     VERTEX = "vertex"
     GEMINI_2 = "gemini_2"
     GEMINI_3 = "gemini_3"

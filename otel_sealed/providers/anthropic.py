@@ -152,7 +152,7 @@ def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
 
 
 def _end(history: list[Any]) -> int:
-    """Index behind the last message of the model: the API reads what follows as one message."""
+    """Index after the last message of the model: the API reads what follows as one message."""
     for index in range(len(history) - 1, -1, -1):
         if isinstance(history[index], dict) and history[index].get("role") == "assistant":
             return index + 1

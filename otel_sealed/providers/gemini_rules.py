@@ -15,8 +15,8 @@ _GONE = frozenset({F.DROPPED, F.SUBSTITUTED})
 RULES: tuple[Rule, ...] = (
     rule(
         "G9",
-        "a documented dummy, or a client's constant, on a call that needs none beside a signed one:"
-        " an empty answer was seen",
+        "a documented dummy, or a client's constant, on a call that needs none, next to a signed"
+        " one: an empty answer was seen",
         {F.FABRICATED},
         V.DEGRADES,
         when={T.PLACEHOLDER, T.SIBLING_CALL, T.IN_LOOP},

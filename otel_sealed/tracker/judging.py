@@ -347,7 +347,7 @@ def _judge(
 
 
 def _other_prefix(asked: Asked, turn: Turn, at: int | None, told: Sequence[Told]) -> bool:
-    """Whether what the model is told before a turn's place is not what it was told then."""
+    """Whether what was said to the model before a turn is not what is said now."""
     if at is None or at < 0 or not turn.told:
         return False
     return turn.told != told[at].digest or bool(other_head(turn.head, asked.sent.head))

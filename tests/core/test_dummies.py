@@ -176,7 +176,7 @@ def test_a_signed_text_that_became_a_thought_is_retyped(text: str, *, came: bool
 
 
 @pytest.mark.parametrize("dialect", SEALS)
-def test_a_dummy_on_an_unsigned_call_beside_a_signed_one_is_disputed(dialect: str) -> None:
+def test_a_dummy_on_an_unsigned_call_next_to_a_signed_one_is_disputed(dialect: str) -> None:
     """G9: an empty answer was seen (litellm#37541)."""
 
     def sign(body: Body) -> None:
@@ -267,7 +267,7 @@ def of_detail(edit_one: Callable[[Body], object]) -> Change:
 
 
 @pytest.mark.parametrize("how", ["gone", "null", "empty"])
-def test_behind_openrouter_thinking_without_its_signature_breaks_in_a_loop(how: str) -> None:
+def test_at_openrouter_thinking_without_its_signature_breaks_in_a_loop(how: str) -> None:
     values: dict[str, Any] = {"null": None, "empty": ""}
 
     def strip(one: Body) -> None:

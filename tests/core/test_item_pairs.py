@@ -151,7 +151,7 @@ def test_the_metadata_of_codex_is_taken_by_openai_alone(
     assert found == [(ENVELOPE, "envelope_modified", verdict, "O23")]
 
 
-def test_another_key_beside_that_of_codex_breaks_everywhere() -> None:
+def test_another_key_and_that_of_codex_breaks_everywhere() -> None:
     def more(body: Body) -> None:
         passes_metadata(body)
         body["input"][1]["author"] = "me"
@@ -173,7 +173,7 @@ def retells(body: Body) -> None:
         ("grok-4", XAI, "degrades", "X9", True),
     ],
 )
-def test_a_made_up_summary_beside_an_untouched_seal(
+def test_a_made_up_summary_with_an_untouched_seal(
     model: str, around: Body, verdict: str, rule: str, *, disputed: bool
 ) -> None:
     item = reasoning() | {"content": [{"type": "reasoning_text", "text": "Some thought."}]}

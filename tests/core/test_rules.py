@@ -236,7 +236,7 @@ def summary_in_the_slot(body: Body) -> None:
 
 
 def reworded(body: Body) -> None:
-    """A host that tells a summary in other words."""
+    """A host that writes a summary in other words."""
     for item in body["input"]:
         if item.get("type") == "reasoning":
             item["summary"] = [{"type": "summary_text", "text": "Said otherwise."}]

@@ -154,7 +154,7 @@ def test_after_a_change_all_thinking_may_go_on_a_model_that_binds(
     ],
     ids=["text", "block", "system between", "two words"],
 )
-def test_a_word_of_the_user_behind_results_does_not_end_the_loop(added: list[Body]) -> None:
+def test_a_word_of_the_user_after_results_does_not_end_the_loop(added: list[Body]) -> None:
     """A2: the API joins messages of one role in a row, as if they were one mixed message."""
     answer = message(thinking(), redacted(), use(), stop="tool_use")
     lost = without("redacted_thinking")

@@ -1,7 +1,7 @@
 """What the Messages API refuses about sealed blocks that come back (docs/contract/anthropic.md).
 
 Every thinking block is verified wherever it stands; what was *left out* is noticed only in the
-active tool loop (A1, A8). That begins behind the last user message without a tool result; one with
+active tool loop (A1, A8). That begins after the last user message without a tool result; one with
 some, or several messages in a row that the API reads as such a one, continues it at the very end.
 """
 
@@ -145,7 +145,7 @@ def check_loop(messages: Sequence[Any], mode: str, turns: Mapping[str, tuple[Sha
 
 
 def _loop_from(said: list[Run]) -> int:
-    """The first run behind the user's last word; results at the end continue what they answer."""
+    """The first run after the user's last word; results at the end continue what they answer."""
     opens = [
         run.role == "user" and any(b.get("type") != "tool_result" for _, b in run.blocks)
         for run in said
