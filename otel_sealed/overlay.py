@@ -13,10 +13,13 @@ from otel_sealed.contract import Exchange, RawAnswer
 from otel_sealed.digest import Digest
 from otel_sealed.model import Finding, Locus, ProviderVerdict, Rejection, Removal
 from otel_sealed.model.quick import evolve, quick
-from otel_sealed.providers.refusals import classify
+from otel_sealed.providers.refusals import about_other_things, classify
 
 _PATH = re.compile(r"messages\.\d{1,6}(\.content\.\d{1,6})?")
 _BAD_STATUS = 400
+_ABOUT_THE_REQUEST = frozenset({400, 422})
+"""Refusals of what was sent, not of who sent it, how often or where. One of these without a known
+class may be about sealed state: the record keeps it as `other`, and nothing alarms."""
 _MAX_REMOVALS = 64
 
 
@@ -45,7 +48,8 @@ def provider_says(exchange: Exchange, answer: RawAnswer, digest: Digest) -> Said
             error = bytes(error).decode("utf-8", "replace")
         rejection = classify(error)
         if rejection is None:
-            return Said(ProviderVerdict.UNREPORTED)
+            unknown = exchange.status in _ABOUT_THE_REQUEST and not about_other_things(error)
+            return Said(ProviderVerdict.UNREPORTED, Rejection.OTHER if unknown else None)
         return Said(ProviderVerdict.REJECTED, rejection)
     removals = tuple(_removals(answer, digest))
     if any(not removal.allowed for removal in removals):

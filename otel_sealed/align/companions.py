@@ -59,15 +59,15 @@ def _other_envelope(
 ) -> frozenset[Trait] | None:
     """What sort of gained or changed keys a block has; None where it has none.
 
-    A readable key may be empty, or gone; what it says now must be what came.
+    A readable key may be empty, gone, or in other words; where it came empty, nothing was said.
     """
     gained = set(sent.extras) - set(block.extras)
     if gained:
         return frozenset({Trait.PASSED_KEY}) if gained <= names.passed else frozenset()
     came, now = same_artifact(block, envelope), same_artifact(sent, envelope)
-    if came is None or now is None or not sent.shadows or not now.digest:
+    if came is None or now is None or now.state is not State.INVALID:
         return None
-    return None if now.digest == came.digest else frozenset({Trait.RESTATED})
+    return None if came.state is State.INVALID else frozenset({Trait.RESTATED})
 
 
 def echoes(block: Block, placed: Placed, scene: Scene) -> Iterator[Finding]:

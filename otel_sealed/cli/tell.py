@@ -10,8 +10,18 @@ from rich.text import Text
 
 from otel_sealed.cli.show import plural, size, table, verdict
 from otel_sealed.cli.when import clock, span
-from otel_sealed.model import Fate, Locus, Verdict
-from otel_sealed.triage.model import Broken, Evidence, Flaw, Incident, Link, Outcome, Pasted, Turn
+from otel_sealed.model import Fate, Locus, Rejection, Verdict
+from otel_sealed.triage.model import (
+    Broken,
+    Evidence,
+    Flaw,
+    Incident,
+    Link,
+    Meaning,
+    Outcome,
+    Pasted,
+    Turn,
+)
 from otel_sealed.triage.words import explained
 
 _COLUMNS: Final = (
@@ -112,7 +122,9 @@ def _facts(incident: Incident) -> Iterator[tuple[str, str]]:
     more = "; still growing" if incident.growing else ""
     of = f" of {incident.calls:,}" if incident.evidence is Evidence.SPANS else ""
     yield "calls", f"{incident.affected:,}{of} affected since{more}"
-    refusal = f" ({incident.rejection})" if incident.rejection else ""
+    unknown = incident.rejection == Rejection.OTHER
+    kind = "of no known class: it may not be about sealed state" if unknown else incident.rejection
+    refusal = f" ({kind})" if kind else ""
     yield "provider", f"{_LONG.get(incident.outcome, 'said nothing on record')}{refusal}"
     whose = WHOSE.get(Locus(lead.locus), "") if lead.locus in set(Locus) else ""
     sure = "proven at the boundary" if lead.confidence == "proven" else "inferred"
@@ -181,6 +193,7 @@ def pasted_lines(found: Pasted, *, ids: bool, key: bool) -> Iterator[str]:
     victim = found.victim
     if victim is None:
         yield "nothing on record fits it"
+        yield from _meaning(found.meaning)
         return
     age = f", {span(found.age_ns)} before" if found.age_ns >= 0 else ""
     minted = f"; came in {place(victim.minted)}{age}" if victim.minted else ""
@@ -200,6 +213,17 @@ def pasted_lines(found: Pasted, *, ids: bool, key: bool) -> Iterator[str]:
     concerned = (victim, *found.chain[found.culprit :][:1]) if found.culprit >= 0 else (victim,)
     for rule in dict.fromkeys(item.rule for item in concerned if item.rule):
         yield f"the rule:  {explained(rule)}"
+
+
+def _meaning(known: Meaning | None) -> Iterator[str]:
+    """What such an error means anywhere."""
+    if known is None:
+        return
+    yield f"it means:  {known.says}"
+    yield f"usually:   {known.whose}"
+    yield "what to do, safest first"
+    for number, remedy in enumerate(known.remedies, 1):
+        yield f"  {number}. {remedy.does}; loses {remedy.loses}"
 
 
 def link(item: Link) -> str:

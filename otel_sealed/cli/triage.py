@@ -67,6 +67,9 @@ Work: TypeAlias = Callable[[Index, Asked], Callable[[], int]]
 
 def run(asked: Asked) -> int:
     """Say what there is. Status: 0 nothing found, 1 something, 2 unusable input."""
+    if asked.error is not None and not (asked.paths or asked.tempo or _recorded()):
+        with Index(None) as index:  # without a record a class still means what it means
+            return _explained(index, asked)()
     return on_index(asked, _explained if asked.error is not None else _told)
 
 
@@ -115,6 +118,12 @@ def _flawed(flaw: Flaw) -> str:
 
 def _folder() -> Path:
     return Path(read()[0].folder)
+
+
+def _recorded() -> bool:
+    """Whether anything is in the folder that is read where none is named."""
+    folder = _folder()
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def _paths(asked: Asked) -> list[str]:

@@ -60,6 +60,7 @@ class Row:
             "fate": found.fate,
             "verdict": found.verdict,
             "rule": found.rule or None,
+            "disputed": found.disputed,
             "cause": found.cause,
             "locus": found.locus,
             "received": {"exchange": origin.exchange, "path": origin.path} if origin else None,
@@ -193,15 +194,21 @@ def _cells(row: Row, unit: str) -> tuple[str | Text, ...]:
         f"{came} {size(found.size_in)}".strip(),
         f"{back} {size(found.size_out)}".strip() or "nothing",
         f"{found.fate} ({found.cause})" if found.cause else found.fate.value,
-        verdict(found.verdict, found.rule),
+        _judged(found),
         said(found.provider_verdict, found.rejection),
     )
+
+
+def _judged(found: Finding) -> Text:
+    """The verdict; a disputed one says so."""
+    shown = verdict(found.verdict, found.rule)
+    return shown.append(" disputed") if found.disputed else shown
 
 
 def said(provider: ProviderVerdict, rejection: Rejection | None) -> str:
     """What the provider said, in a word or two."""
     if provider is ProviderVerdict.UNREPORTED:
-        return ""
+        return "refused: of no known class" if rejection is Rejection.OTHER else ""
     return f"{provider}: {rejection}" if rejection else provider.value
 
 
@@ -219,5 +226,9 @@ def _reasons(rows: list[Row]) -> Iterator[str]:
     """What the rules behind the verdicts say, each once."""
     bad = [row.finding for row in rows if row.finding.verdict.violates]
     yield from dict.fromkeys(
-        f"{found.rule}: {reason(found)} ({explained(found.rule)})" for found in bad
+        f"{found.rule}: {reason(found)}{_doubt(found)} ({explained(found.rule)})" for found in bad
     )
+
+
+def _doubt(found: Finding) -> str:
+    return ", disputed: sources disagree" if found.disputed else ""

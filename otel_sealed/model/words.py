@@ -120,6 +120,7 @@ class Rejection(StrEnum):
     THINKING_MODIFIED = "thinking_modified"
     THINKING_MISSING = "thinking_missing"
     THINKING_NOT_ALLOWED = "thinking_not_allowed"
+    PREFILL_REFUSED = "prefill_refused"
     ORPHAN_REASONING = "orphan_reasoning"
     ORPHAN_FOLLOWER = "orphan_follower"
     ITEM_NOT_PERSISTED = "item_not_persisted"

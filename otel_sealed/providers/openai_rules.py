@@ -290,7 +290,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O9",
-        "a summary is optional and readable: it may be empty, gone, or in other words",
+        "a summary is optional and no part of the seal: one that did not come may be made up",
         {F.ENVELOPE_MODIFIED},
         V.ALLOWED,
         when={T.RESTATED},

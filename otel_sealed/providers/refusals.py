@@ -3,12 +3,13 @@
 The table is shown and explained in docs/contract/common.md#refusals.
 
 One table for all dialects: a gateway passes on the words of whoever refused. Fragments are compared
-in lower case without quotes, backticks and the backslashes of escaped ones; the first class that
-hits wins.
+in lower case without quotes, backticks and the backslashes of escaped ones, `…` being any word; the
+first class that hits wins.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,6 +61,7 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
             "thinking.thinking: field required",
             "missing a thought_signature",
             "missing_thought_signature",
+            "reasoning details to be preserved",
         ),
     ),
     (_R.THINKING_MODIFIED, ("blocks in the latest assistant message cannot be modified",)),
@@ -72,6 +74,16 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
         ),
     ),
     (_R.THINKING_NOT_ALLOWED, ("when thinking is disabled, an assistant message",)),
+    (
+        _R.PREFILL_REFUSED,
+        (
+            "assistant message prefill",
+            "prefilling assistant",
+            "the conversation must end with a user message",
+            "final assistant content cannot end with thinking",
+            "final block in an assistant message cannot be thinking",
+        ),
+    ),
     (_R.ORPHAN_REASONING, ("of type reasoning was provided without its required following item",)),
     (
         _R.ORPHAN_FOLLOWER,
@@ -80,8 +92,18 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
             "required preceding item of type reasoning",
         ),
     ),
-    (_R.ITEM_NOT_PERSISTED, ("items are not persisted when store is set to false",)),
-    (_R.STATE_LOST, ("previous_response_not_found", "thread_not_found")),
+    (
+        _R.ITEM_NOT_PERSISTED,
+        ("items are not persisted when store is set to false", "item with id … not found"),
+    ),
+    (
+        _R.STATE_LOST,
+        (
+            "previous_response_not_found",
+            "thread_not_found",
+            "previous response with id … not found",
+        ),
+    ),
     (_R.DUPLICATE_ITEM, ("duplicate item found with id",)),
     (
         _R.MODE_CONFLICT,
@@ -96,7 +118,13 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
     ),
     (
         _R.ENVELOPE_POLLUTED,
-        ("unknown parameter: input[", "array too long", "extra inputs are not permitted"),
+        (
+            "unknown parameter: input[",
+            "array too long",
+            "extra inputs are not permitted",
+            "invalid input[…].id:",
+            "missing required parameter: input[…].id",
+        ),
     ),
     (
         _R.PLAINTEXT_REASONING_REQUIRED,
@@ -109,13 +137,31 @@ _MAX_TEXT = 16_384
 _MAX_DEPTH = 8
 
 
+_ANY_WORD = r"\S{0,200}"  # longer than any id
+_PATTERNS = tuple(
+    (
+        rejection,
+        re.compile("|".join(re.escape(f).replace("…", _ANY_WORD) for f in fragments)),
+    )
+    for rejection, fragments in FRAGMENTS
+)
+
+
 def classify(error: Any) -> Rejection | None:
     """Class of a refusal given as parsed error body or as text; None if nothing speaks of seals."""
     text = " ".join(_words(error)).translate(_QUOTES).lower()[:_MAX_TEXT]
-    for rejection, fragments in FRAGMENTS:
-        if any(fragment in text for fragment in fragments):
-            return rejection
-    return None
+    return next((name for name, pattern in _PATTERNS if pattern.search(text)), None)
+
+
+_OF_OTHER_THINGS = re.compile(
+    r"overloaded|rate.?limit|quota|authenticat|api.?key|permission|billing|credit|timed? ?out"
+)
+
+
+def about_other_things(error: Any) -> bool:
+    """Whether an error without a class speaks of load, credentials or money."""
+    text = " ".join(_words(error))[:_MAX_TEXT].lower()
+    return _OF_OTHER_THINGS.search(text) is not None
 
 
 def _words(error: Any, depth: int = 0) -> Iterator[str]:

@@ -17,6 +17,7 @@ from otel_sealed.model import (
     Kind,
     Locus,
     Receipt,
+    Rejection,
     Report,
     Role,
     State,
@@ -78,6 +79,8 @@ class Observation:
         )
         turn = record(self._core, self._tools, came)
         said = provider_says(self._exchange, self._answer, self._core.digest)
+        if said.rejection is Rejection.OTHER and not findings:
+            said = Said(said.verdict)  # nothing sealed was sent: it is about something else
         findings = overlay(findings, judged.outcomes if judged else (), said)
         self._core.disputes.learn(self._dialect.name, findings)
         return self._assemble(turn, findings, said, judged)

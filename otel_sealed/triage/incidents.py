@@ -147,7 +147,11 @@ def _told(chain: _Chain, story: Story, newest: int) -> Incident:
     row = lead.trouble.row
     first, last = min(p.first for p in parts), chain.affected[-1]
     outcome = _outcome(chain.affected, calls)
-    rule = rule_of(row.rule, row.fate, row.artifact) if row.rule else None
+    rule = (
+        rule_of(row.rule, row.fate, row.artifact, row.verdict, disputed=row.disputed)
+        if row.rule
+        else None
+    )
     broken = tuple(_broken(part, story) for part in parts)
     minted = broken[0].minted
     here = calls[first]
@@ -175,7 +179,13 @@ def _told(chain: _Chain, story: Story, newest: int) -> Incident:
         about=_about(affected, calls),
         says=rule.says if rule else "",
         source=rule.source if rule else "",
-        remedies=remedies(row.artifact, row.fate, broken[0].locus),
+        remedies=remedies(
+            row.artifact,
+            row.fate,
+            broken[0].locus,
+            next((call.rejection for call in affected if refused(call)), ""),
+            row.rule,
+        ),
         evidence=evidence,
         known=all(call.known for call in affected if troubled(call)),
     )

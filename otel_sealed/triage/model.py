@@ -281,6 +281,15 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a class of refusals means: in words, whose it usually is, and the ways out."""
+
+    says: str
+    whose: str
+    remedies: tuple[Remedy, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Pasted:
     """What a provider's error is about. Of its text nothing is in here.
 
@@ -288,7 +297,8 @@ class Pasted:
     names (`rs_`). `how` says by what the artifact was found: `position`, `id`, `class`, or
     nothing. `refused` is the call that was refused. `chain` is what stood before the victim, and
     the victim last: the error names where it was noticed, and the first link that is not well is
-    where it began. `culprit` is its index, -1 where every link is well.
+    where it began. `culprit` is its index, -1 where every link is well. `meaning` is what such a
+    refusal means anywhere, where nothing on record fits it.
     """
 
     rejection: str
@@ -301,3 +311,4 @@ class Pasted:
     chain: tuple[Link, ...] = ()
     culprit: int = -1
     incidents: tuple[Incident, ...] = ()
+    meaning: Meaning | None = None

@@ -21,6 +21,7 @@ from otel_sealed.model import Fate, Verdict
 from otel_sealed.providers.refusals import classify
 from otel_sealed.telemetry.attributes import rekey_with
 from otel_sealed.triage.incidents import Story, Trouble, ordered, refused
+from otel_sealed.triage.meaning import meaning
 from otel_sealed.triage.model import Call, Incident, Link, Minted, Pasted, Row, Turn
 from otel_sealed.triage.remedies import CONCERNS
 
@@ -122,7 +123,7 @@ def resolve(found: Clues, record: Record, key: bytes = b"") -> Pasted:
         if told is not None:
             return told
     if fallback is None:
-        return Pasted(found.rejection, found.pointer)
+        return Pasted(found.rejection, found.pointer, meaning=meaning(found.rejection))
     call, story = fallback
     at = _index(story, call)
     return _told(found, "class", story, at, _by_class(found.rejection, story, at), record)

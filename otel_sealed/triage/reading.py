@@ -88,7 +88,7 @@ def _entry(signal: Signal, line: int, body: list[Any]) -> Entry:
     host = _clean_host(_text(a.get(vocab.SERVER_ADDRESS)))
     words = [_word(a.get(vocab.VERDICT)), said, rejection, _word(a.get(vocab.CARRY))]
     about = _about(signal)
-    refusal = rejection if is_refusal(said, rejection) else None
+    refusal = (rejection or Rejection.OTHER) if is_refusal(said, rejection) else None
     text = json.dumps([[*place, host], words, about, *body], separators=(",", ":"))
     trace = bytes.fromhex(_hex(signal.trace))
     ours = signal.kind == SPAN
@@ -111,8 +111,11 @@ def _entry(signal: Signal, line: int, body: list[Any]) -> Entry:
 
 
 def is_refusal(said: str, rejection: str) -> bool:
-    """Whether the provider refused a request for its sealed state."""
-    return said == ProviderVerdict.REJECTED and rejection not in ("", Rejection.OTHER)
+    """Whether the provider refused a request for its sealed state, or without a class known here.
+
+    What is `rejected` as `other` was refused for something else, as whoever recorded it knew.
+    """
+    return (said == ProviderVerdict.REJECTED) != (rejection == Rejection.OTHER)
 
 
 def _violates(body: list[Any]) -> bool:

@@ -1,8 +1,8 @@
 """What the providers' rules allow as a way out, safest first: data, with the rules they stand on.
 
-A way fits an incident when its artifact, fate and locus do (empty: any). They are told in the order
-they stand here: first what loses nothing, last what loses the conversation. Where a way stands on
-a rule of the provider's, the rule's own words go with it, so that nobody has to take ours for it.
+A way fits an incident when its artifact, fate, locus, refusal and rule do (empty: any). They are
+given in this order: first what loses nothing, last what loses the conversation. Where a rule of the
+provider's allows a way, its own words go with it, so that nobody has to take ours for it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,21 @@ _CHANGED: Final = frozenset(
 )
 
 
+_PASSING: Final = frozenset({_R.UNDECRYPTABLE, _R.SIGNATURE_INVALID})
+"""Refusals of what was in order here: the same bytes were accepted later. Others are about the
+request itself, and the same one is refused again."""
+_ROUTED: Final = frozenset({_R.ACCOUNT_OR_MODEL_BINDING, _R.COMPACTION_UNSUPPORTED})
 _HOME: Final = frozenset(Fate) - {_F.FOREIGN}
 """Fates of a seal at the vendor that issued it, whose rules are then the ones that hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way out. `rule` names the rule that allows it, by the chapter it stands in and its id."""
+    """One way out. `rule` names the rule that allows it, by its chapter and its id.
+
+    `of`: the letter of the rules that judged it, where the artifact does not show whose they are;
+    `refusals`: the classes after which it can work.
+    """
 
     does: str
     loses: str
@@ -53,6 +61,8 @@ class Way:
     artifacts: tuple[str, ...] = ()
     locus: str = ""
     rule: tuple[str, str] = ("", "")
+    of: str = ""
+    refusals: frozenset[str] = frozenset()
 
 
 def _only(*fates: Fate) -> frozenset[str]:
@@ -65,11 +75,13 @@ WAYS: Final = (
         "send the same request again: it holds what was issued",
         NOTHING,
         locus=Locus.BEYOND,
+        refusals=_PASSING,
     ),
     Way(
         "go back to the account, model and endpoint that issued it; look at what routes the calls",
         NOTHING,
         locus=Locus.BEYOND,
+        refusals=_PASSING | _ROUTED,
     ),
     Way(
         "send the turn as it was received, byte for byte, in its place",
@@ -86,6 +98,30 @@ WAYS: Final = (
         "go back to the platform, account or resource that issued it",
         NOTHING,
         _only(_F.ISSUER_CHANGED),
+    ),
+    Way(
+        "pin the relay to the upstream that issued it",
+        NOTHING,
+        _only(_F.ISSUER_CHANGED, _F.FOREIGN),
+        of="R",
+    ),
+    Way(
+        "let the provider compact: what it compacts itself voids nothing that follows",
+        NOTHING,
+        _only(_F.PREFIX_CHANGED),
+        of="O",
+        rule=("openai", "O14"),
+    ),
+    Way(
+        "send everything again from the first message on, with all sealed values",
+        NOTHING,
+        _only(_F.SERVER_HELD),
+        refusals=frozenset({_R.STATE_LOST}),
+    ),
+    Way(
+        "end the request in a message of the user",
+        NOTHING,
+        refusals=frozenset({_R.PREFILL_REFUSED}),
     ),
     Way("send it once, where it came", NOTHING, _only(_F.DUPLICATED)),
     Way("send the newest compaction item in place of the older one", NOTHING, _only(_F.STALE)),
@@ -119,7 +155,36 @@ WAYS: Final = (
         _only(_F.ORPHANED, _F.DROPPED, _F.NOT_REQUESTED),
         _REASONING,
     ),
+    Way(
+        "ask for voided blocks to be dropped: thinking.block_binding.prefix_mismatch_behavior"
+        " drop_block, with its beta",
+        "the reasoning of the blocks that were voided",
+        _only(_F.PREFIX_CHANGED),
+        of="A",
+        rule=("anthropic", "A12"),
+    ),
+    Way(
+        "leave out all thinking from the changed place on",
+        "the reasoning of those turns",
+        _only(_F.PREFIX_CHANGED),
+        of="A",
+        rule=("anthropic", "A13"),
+    ),
+    Way(
+        "leave the reasoning items out, and the ids of what followed them",
+        "the reasoning of those turns",
+        _only(_F.ISSUER_CHANGED, _F.PREFIX_CHANGED),
+        of="O",
+        rule=("openai", "O7"),
+    ),
     # what loses turns
+    Way(
+        "leave out all thinking of finished turns, from the front on",
+        "the reasoning of those turns",
+        _only(_F.ISSUER_CHANGED),
+        of="A",
+        rule=("anthropic", "A8"),
+    ),
     Way(
         "leave out all thinking of finished turns, from the front on",
         "the reasoning of those turns",
@@ -150,8 +215,24 @@ WAYS: Final = (
     Way(
         "leave the whole turns out, from the front on",
         "what was said in them",
-        artifacts=("gemini.",),
+        artifacts=("gemini.part",),
         rule=("gemini", "X7"),
+    ),
+    Way(
+        "leave the whole turns out, from the front on",
+        "what was said in them",
+        artifacts=("openrouter.", "litellm.", "gemini.tool_call", "gemini.message"),
+        rule=("chat", "X7"),
+    ),
+    *(
+        Way(
+            "leave the whole turns out, from the front on",
+            "what was said in them",
+            _only(_F.ISSUER_CHANGED),
+            of=letter,
+            rule=(chapter, "X7"),
+        )
+        for letter, chapter in (("O", "openai"), ("G", "gemini"), ("R", "chat"))
     ),
     Way(
         "compact the conversation anew",
@@ -166,11 +247,17 @@ WAYS: Final = (
 
 
 @lru_cache(4096)
-def remedies(artifact: str, fate: str, locus: str) -> tuple[Remedy, ...]:
+def remedies(
+    artifact: str, fate: str, locus: str, rejection: str = "", rule: str = ""
+) -> tuple[Remedy, ...]:
     """The ways out of an incident, safest first."""
     return tuple(
         dict.fromkeys(
-            Remedy(_told(way), way.loses) for way in WAYS if _fits(way, artifact, fate, locus)
+            Remedy(_told(way), way.loses)
+            for way in WAYS
+            if _fits(way, artifact, fate, locus)
+            and (not way.refusals or rejection in way.refusals)
+            and rule.startswith(way.of)
         )
     )
 
@@ -193,15 +280,23 @@ def allowed(chapter: str, ident: str) -> Rule | None:
     return next((rule for rule in _rules(chapter, ident) if rule.verdict == "allowed"), None)
 
 
-def rule_of(ident: str, fate: str, artifact: str) -> Rule | None:
-    """The row of a rule that speaks of this fate of this artifact, else any row of that id."""
+def rule_of(
+    ident: str, fate: str, artifact: str, verdict: str = "", *, disputed: bool = False
+) -> Rule | None:
+    """The row that judged.
+
+    Of those that speak of this fate of this artifact the one that gives this verdict, disputed or
+    not; else another of them, else any row of that id.
+    """
     rows = list(_rules("", ident))
-    fitting = (
+    fitting = [
         rule
         for rule in rows
         if fate in rule.fates and (not rule.artifacts or artifact.startswith(rule.artifacts))
-    )
-    return next(fitting, rows[0] if rows else None)
+    ]
+    judged = (rule for rule in fitting if (rule.verdict, rule.disputed) == (verdict, disputed))
+    like = (rule for rule in fitting if rule.verdict == verdict)
+    return next((row for found in (judged, like, fitting, rows) for row in found), None)
 
 
 def _rules(chapter: str, ident: str) -> Iterator[Rule]:
@@ -235,6 +330,7 @@ CONCERNS: Final[dict[str, tuple[str, ...]]] = {
     _R.THINKING_MODIFIED: _SIGNATURES,
     _R.THINKING_MISSING: _SIGNATURES,
     _R.THINKING_NOT_ALLOWED: _SIGNATURES,
+    _R.PREFILL_REFUSED: _SIGNATURES,
     _R.ORPHAN_REASONING: ("openai.reasoning.encrypted_content",),
     _R.ORPHAN_FOLLOWER: ("openai.reasoning.encrypted_content",),
     _R.ITEM_NOT_PERSISTED: ("openai.reasoning.encrypted_content", "openai.reasoning.id"),

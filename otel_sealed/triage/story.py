@@ -222,7 +222,8 @@ class Story:
     def _beyond(self, at: int) -> Trouble:
         """What a refusal of a clean request is about: the newest seal of the kind it names."""
         call = self.calls[at]
-        concerns = CONCERNS.get(call.rejection, ())
+        seals = (row.artifact for row in call.returned if vocab.is_seal(row.artifact))
+        concerns = CONCERNS.get(call.rejection) or tuple(dict.fromkeys(seals))
         rows = [row for row in call.returned if row.artifact in concerns]
         if rows:
             best = min(rows, key=lambda row: (concerns.index(row.artifact), -_rest(row)))

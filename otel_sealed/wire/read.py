@@ -281,7 +281,9 @@ class Reader:
         if isinstance(found, bytes):  # google-genai before 1.30 hands parsed bodies with bytes
             return self._from_bytes(field_, found, windows=windows)
         if not isinstance(found, str):
-            return Value(field_.artifact, field_.role, State.INVALID, self._digest.value(found))
+            empty = field_.role is Role.ECHO and not found  # a list that holds nothing
+            state = State.EMPTY if empty else State.INVALID
+            return Value(field_.artifact, field_.role, state, self._digest.value(found))
         if not found:
             return Value(field_.artifact, field_.role, State.EMPTY, self._digest.text(""))
         return self._from_text(field_, found, texts, windows=windows)

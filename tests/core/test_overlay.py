@@ -138,6 +138,7 @@ REFUSALS: list[tuple[Rejection, str, str]] = [
     ),
     (R.THINKING_MISSING, "", "a final assistant message must start with a thinking block"),
     (R.THINKING_MISSING, "", "the first block must be thinking"),
+    (R.PREFILL_REFUSED, "", "This model does not support assistant message prefill."),
     (
         R.THINKING_NOT_ALLOWED,
         "",
@@ -355,6 +356,26 @@ def test_an_error_that_speaks_of_something_else_says_nothing(status: int) -> Non
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     report = second("anthropic", response=error, status=status)
     assert (report.provider_verdict, report.rejection) == (ProviderVerdict.UNREPORTED, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(400, R.OTHER), (422, R.OTHER), (404, None), (413, None), (500, None)]
+)
+def test_a_refusal_of_the_request_without_a_class_is_kept_as_one(
+    status: int, kind: Rejection | None
+) -> None:
+    """It may be about sealed state: the record shows it, the provider's verdict stays open."""
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": "No."}}
+    report = second("anthropic", response=error, status=status)
+    assert (report.provider_verdict, report.rejection) == (ProviderVerdict.UNREPORTED, kind)
+
+
+def test_one_of_a_request_without_sealed_state_is_about_something_else() -> None:
+    error = {"error": {"type": "invalid_request_error", "message": "No."}}
+    report = Tracker(KEY).observe(
+        exchange("anthropic", request("anthropic", []), error, status=400)
+    )
+    assert (report.findings, report.rejection) == ((), None)
 
 
 def test_an_answer_is_an_acceptance() -> None:

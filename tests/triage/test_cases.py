@@ -15,8 +15,19 @@ from tests.triage.replay import case, incidents_in
 CASES = Path(__file__).parents[1] / "cases"
 EXPECTED: dict[str, Any] = json.loads((CASES / "expected.json").read_text("utf-8"))
 BEYOND = "O18"
-VIOLATING = sorted(name for name, wanted in EXPECTED.items() if wanted["exit"] == 1)
-CLEAN = sorted(name for name, wanted in EXPECTED.items() if wanted["exit"] == 0 and name != BEYOND)
+REFUSED_THERE = (BEYOND, "F03", "F26b")
+NOT_YET = ("D1a",)
+VIOLATING = sorted(
+    name for name, wanted in EXPECTED.items() if wanted["exit"] == 1 and wanted.get("exact")
+)
+OTHERS = sorted(
+    name
+    for name, wanted in EXPECTED.items()
+    if wanted["exit"] == 1 and not wanted.get("exact") and name not in NOT_YET
+)
+CLEAN = sorted(
+    name for name, wanted in EXPECTED.items() if wanted["exit"] == 0 and name not in REFUSED_THERE
+)
 
 
 def violating(name: str) -> list[tuple[str, str]]:
@@ -30,6 +41,13 @@ def test_a_violating_case_is_one_incident_of_the_right_artifacts(name: str, tmp_
     (found,) = incidents_in(case(CASES / f"{name}.jsonl", tmp_path))
     assert violating(name) == sorted((part.artifact, part.fate) for part in found.parts)
     assert found.lead.artifact in {artifact for artifact, _ in violating(name)}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_a_longer_case_accuses_is_part_of_its_incidents(name: str, tmp_path: Path) -> None:
+    found = incidents_in(case(CASES / f"{name}.jsonl", tmp_path))
+    assert set(violating(name)) <= {(p.artifact, p.fate) for one in found for p in one.parts}
+    assert [one for one in found if not one.remedies] == []
 
 
 @pytest.mark.parametrize("name", VIOLATING)

@@ -17,6 +17,7 @@ from otel_sealed.cli import main
 from otel_sealed.contract import Exchange
 from otel_sealed.model import Rejection
 from otel_sealed.transcript import read
+from otel_sealed.triage.meaning import meaning
 from otel_sealed.triage.pasted import clues
 from tests.triage.replay import replayed
 
@@ -226,6 +227,32 @@ SHAPES = (
         code="previous_response_not_found",
     ),
     Shape(
+        R.PREFILL_REFUSED,
+        "A04",
+        "This model does not support assistant message prefill. The conversation must end with a "
+        "user message.",
+        "anthropic.thinking.signature",
+    ),
+    Shape(
+        R.ITEM_NOT_PERSISTED,
+        "O18",
+        "Item with id 'rs_o18' not found.",
+        SEAL,
+    ),
+    Shape(
+        R.STATE_LOST,
+        "O18",
+        "Previous response with id 'resp_0abc' not found.",
+        SEAL,
+    ),
+    Shape(
+        R.SIGNATURE_MISSING,
+        "G01",
+        "400 Provider returned error: Gemini models require OpenRouter reasoning details to be "
+        "preserved in each request.",
+        "gemini.part.thought_signature",
+    ),
+    Shape(
         R.DUPLICATE_ITEM,
         "O18",
         "Duplicate item found with id rs_o18. Remove duplicate items from your input and try "
@@ -395,3 +422,65 @@ def test_pointers_of_every_spelling_are_read(text: str, pointer: str) -> None:
 
 def test_what_an_error_says_is_not_in_the_repr_of_its_clues() -> None:
     assert "0123abcd" not in repr(clues("Item 'rs_0123abcd' of type 'reasoning'"))
+
+
+# ------------------------------------------------------------------- an error without any record
+
+
+@pytest.fixture(name="alone")
+def _alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], tuple[str, Any]]:
+    """What is said of an error where nothing is on record, to people and to programs."""
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+
+    def said(text: str) -> tuple[str, Any]:
+        assert main(["triage", "--error", text]) == 0
+        words = capsys.readouterr().out
+        assert main(["triage", "--error", text, "--json"]) == 0
+        return words, json.loads(capsys.readouterr().out)
+
+    return said
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
+def test_without_a_record_a_class_says_what_it_means_whose_it_is_and_the_ways_out(
+    shape: Shape, alone: Callable[[str], tuple[str, Any]]
+) -> None:
+    words, found = alone(json.dumps(shape.body))
+    known = meaning(shape.rejection)
+    assert known is not None
+    assert shape.rejection == found["rejection"]
+    assert known.says in words
+    assert known.whose in words
+    assert [way.does for way in known.remedies] == [w["does"] for w in found["meaning"]["remedies"]]
+    assert known.remedies != ()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Item with id 'msg_1f…' not found.", R.ITEM_NOT_PERSISTED),
+        ("404 Item with id 'fc_0a' not found", R.ITEM_NOT_PERSISTED),
+        ("Previous response with id 'resp_0abc' not found.", R.STATE_LOST),
+        ("models require OpenRouter reasoning details to be preserved", R.SIGNATURE_MISSING),
+        ("This model does not support assistant message prefill.", R.PREFILL_REFUSED),
+        ("The final block in an assistant message cannot be `thinking`.", R.PREFILL_REFUSED),
+        ("Invalid 'input[6].id': ''. Expected an ID that contains letters", R.ENVELOPE_POLLUTED),
+        ("Invalid 'input[12].id': 'a b'. Expected an ID", R.ENVELOPE_POLLUTED),
+        ("Missing required parameter: 'input[3].id'.", R.ENVELOPE_POLLUTED),
+        ("Missing required parameter: 'input[3].call_id'.", ""),
+        ("Response with id 'resp_1' not found", ""),
+        ("max_tokens: Field required", ""),
+    ],
+)
+def test_the_texts_of_public_reports_have_a_class(text: str, kind: str) -> None:
+    assert kind == clues(text).rejection
+
+
+def test_an_error_of_no_known_class_means_nothing_here(
+    alone: Callable[[str], tuple[str, Any]],
+) -> None:
+    _, found = alone("max_tokens: Field required")
+    assert found["meaning"] is None

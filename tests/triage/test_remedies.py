@@ -35,7 +35,7 @@ def test_what_loses_nothing_comes_before_what_loses_something(fate: Fate) -> Non
 
 
 def test_what_broke_beyond_us_is_first_looked_for_there() -> None:
-    first, second, *_ = remedies("openai.reasoning.encrypted_content", Fate.INTACT, Locus.BEYOND)
+    first, second, *_ = remedies(REQUEST, Fate.INTACT, Locus.BEYOND, Rejection.UNDECRYPTABLE)
     assert (first.loses, second.loses) == (NOTHING, NOTHING)
     assert "routes the calls" in second.does
 
@@ -59,3 +59,49 @@ def test_every_class_of_refusals_is_known_to_concern_artifacts_of_the_vocabulary
     assert {*Rejection} - {Rejection.OTHER} == set(CONCERNS)
     named = {artifact for concerned in CONCERNS.values() for artifact in concerned}
     assert named <= SEALS | COMPANIONS | CIRCUMSTANCES
+
+
+REQUEST = "openai.reasoning.encrypted_content"
+
+
+@pytest.mark.parametrize("kind", sorted(Rejection))
+def test_the_same_request_is_sent_again_only_where_that_can_work(kind: Rejection) -> None:
+    """What is refused for what it says is refused again."""
+    ways = [way.does for way in remedies(REQUEST, Fate.INTACT, Locus.BEYOND, kind)]
+    again = {Rejection.UNDECRYPTABLE, Rejection.SIGNATURE_INVALID}
+    assert any("the same request again" in way for way in ways) == (kind in again)
+
+
+@pytest.mark.parametrize(
+    ("artifact", "fate", "rule", "said"),
+    [
+        ("request.prefix", Fate.PREFIX_CHANGED, "A12", ["A13:", "drop_block", "put back"]),
+        ("request.prefix", Fate.PREFIX_CHANGED, "O13", ["O14:", "O7:", "put back"]),
+        ("request.issuer", Fate.ISSUER_CHANGED, "O12", ["O7:", "X7:", "go back"]),
+        ("request.issuer", Fate.ISSUER_CHANGED, "A16", ["A8:", "go back"]),
+        ("request.issuer", Fate.ISSUER_CHANGED, "G10", ["X7:", "go back"]),
+        ("request.issuer", Fate.ISSUER_CHANGED, "R9", ["X7:", "pin the relay"]),
+        ("openrouter.reasoning_details.signature", Fate.DROPPED, "R7", ["X7:", "byte for byte"]),
+    ],
+)
+def test_circumstances_and_relays_have_ways_of_their_own(
+    artifact: str, fate: Fate, rule: str, said: list[str]
+) -> None:
+    ways = "\n".join(way.does for way in remedies(artifact, fate, Locus.PROCESS, "", rule))
+    assert [word for word in said if word not in ways] == []
+
+
+def test_a_way_of_one_vendor_is_not_offered_to_another() -> None:
+    ways = remedies("request.prefix", Fate.PREFIX_CHANGED, Locus.PROCESS, "", "O13")
+    assert [way for way in ways if "drop_block" in way.does or "thinking" in way.does] == []
+
+
+def test_the_row_that_judged_is_the_one_that_is_quoted() -> None:
+    """Of rows with one id the verdict chooses, and whether sources disagree."""
+    lost = ("A26", Fate.DROPPED, "anthropic.citation.encrypted_index")
+    required = rule_of(*lost, "breaks")
+    accepted = rule_of(*lost, "degrades", disputed=True)
+    assert required is not None
+    assert accepted is not None
+    assert "required" in required.says
+    assert "accepted" in accepted.says

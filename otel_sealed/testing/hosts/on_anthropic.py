@@ -192,7 +192,7 @@ HOSTS: Final = (
         *(Expected(4, lost, F.DROPPED, V.ALLOWED) for lost in (_SIGNATURE, *_SECOND, _SIGNATURE)),
     ),
     _host(
-        "anthropic-bridge-manual",
+        "anthropic-budget",
         translates,
         Expected(2, _SIGNATURE, F.DROPPED, V.BREAKS),
         rejection=Rejection.THINKING_MISSING,
