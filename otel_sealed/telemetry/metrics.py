@@ -17,7 +17,7 @@ from opentelemetry.context import Context
 from opentelemetry.metrics import Observation
 
 from otel_sealed import vocab
-from otel_sealed.model import Fate, Rejection, Verdict
+from otel_sealed.model import Fate, ProviderVerdict, Rejection, Verdict
 from otel_sealed.telemetry import names
 from otel_sealed.telemetry.events import objected
 from otel_sealed.telemetry.tally import Tally
@@ -174,9 +174,9 @@ class Metrics:
         known = known or [False] * len(report.findings)
         linked = context if report.verdict and report.verdict.violates else None
         self._count(vocab.CALLS, {vocab.VERDICT: verdict, **who}, 1, linked)
-        kind = report.rejection
-        if kind is not None and kind is not Rejection.OTHER:
-            labels = {vocab.REJECTION_CLASS: kind.value, **who}
+        open_ = report.provider_verdict is ProviderVerdict.UNREPORTED
+        if report.rejection is not None and not (open_ and report.rejection is Rejection.OTHER):
+            labels = {vocab.REJECTION_CLASS: report.rejection.value, **who}
             self._add(vocab.REJECTIONS, labels, 1, context)
         answer = {
             vocab.VERDICT: verdict,

@@ -43,6 +43,7 @@ def test_every_row_has_every_key(capsys: pytest.CaptureFixture[str]) -> None:
         "fate": "dropped",
         "verdict": "breaks",
         "rule": "A2",
+        "disputed": False,
         "cause": None,
         "locus": "process",
         "received": {"exchange": 0, "path": "content.1"},

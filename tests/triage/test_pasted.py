@@ -428,7 +428,7 @@ def test_what_an_error_says_is_not_in_the_repr_of_its_clues() -> None:
 
 
 @pytest.fixture(name="alone")
-def _alone(
+def _without_a_record(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], tuple[str, Any]]:
     """What is said of an error where nothing is on record, to people and to programs."""
