@@ -1,6 +1,6 @@
 """Anthropic's contract as data: rules A1–A33 in the order they are tried.
 
-The first rule that fits a finding gives its verdict. Text and sources: contract §3.
+The first rule that fits a finding gives its verdict. Why each is there: docs/contract/anthropic.md.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ RULES: tuple[Rule, ...] = (
         V.ALLOWED,
         artifacts=_BOUND_RESULTS,
         when={T.WHOLE_TURN},
-        source="design §1: absent with the turn that held it",
+        source="ours: docs/glossary.md#fates: absent with the turn that held it",
     ),
     *(
         rule(
@@ -184,7 +184,7 @@ RULES: tuple[Rule, ...] = (
         _GONE,
         V.ALLOWED,
         when={T.FOREIGN_TURN},
-        source="D preserved-thinking; seed 001",
+        source="D preserved-thinking",
     ),
     *(
         rule(

@@ -1,7 +1,7 @@
 """The contract of Chat Completions as data, in the order its rules are tried.
 
-G… are Google's (contract §5), on its own compatible endpoint or behind a gateway; R… those of the
-relays that put sealed values on this wire (contract §6, field reports).
+G… are Google's (docs/contract/gemini.md), on its own compatible endpoint or through a gateway; R…
+those of the relays that put sealed values on this wire (docs/contract/chat.md).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _COMMON: tuple[Rule, ...] = (
         {F.DROPPED},
         V.ALLOWED,
         when={T.WHOLE_TURN, T.FRONT},
-        source="design §1: absent with the turn that held it",
+        source="ours: docs/glossary.md#fates: absent with the turn that held it",
     ),
 )
 
@@ -94,7 +94,7 @@ _GOOGLES: tuple[Rule, ...] = (
         V.ALLOWED,
         artifacts=_SIGNATURES,
         when={T.FOREIGN_TURN},
-        source="seed 001",
+        source="ours: docs/glossary.md#fates: there they would be foreign",
     ),
     *(
         rule(
@@ -247,7 +247,7 @@ _RELAYS: tuple[Rule, ...] = (
         V.ALLOWED,
         artifacts=_RELAYED,
         when={T.FOREIGN_TURN},
-        source="seed 001",
+        source="ours: docs/glossary.md#fates: there they would be foreign",
     ),
     rule(
         "R4",

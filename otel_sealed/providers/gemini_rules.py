@@ -1,4 +1,4 @@
-"""Gemini's contract as data: rules G1–G18 in the order they are tried (contract §5)."""
+"""Gemini's contract as data, in the order its rules are tried (docs/contract/gemini.md)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ RULES: tuple[Rule, ...] = (
         _GONE,
         V.ALLOWED,
         when={T.FOREIGN_TURN},
-        source="seed 001",
+        source="ours: docs/glossary.md#fates: there they would be foreign",
     ),
     rule(
         "X7",
@@ -93,7 +93,7 @@ RULES: tuple[Rule, ...] = (
         {F.DROPPED},
         V.ALLOWED,
         when={T.WHOLE_TURN, T.FRONT},
-        source="design §1: absent with the turn that held it",
+        source="ours: docs/glossary.md#fates: absent with the turn that held it",
     ),
     *(
         rule(

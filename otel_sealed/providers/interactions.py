@@ -101,7 +101,7 @@ RULES: tuple[Rule, ...] = (
         {Fate.DROPPED},
         Verdict.ALLOWED,
         when={Trait.WHOLE_TURN, Trait.FRONT},
-        source="design §1: absent with the turn that held it",
+        source="ours: docs/glossary.md#fates: absent with the turn that held it",
     ),
     rule(
         "G17",
@@ -126,7 +126,7 @@ RULES: tuple[Rule, ...] = (
         {Fate.DROPPED, Fate.SUBSTITUTED},
         Verdict.ALLOWED,
         when={Trait.FOREIGN_TURN},
-        source="seed 001",
+        source="ours: docs/glossary.md#fates: there they would be foreign",
     ),
 )
 

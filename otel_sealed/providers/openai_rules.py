@@ -1,4 +1,4 @@
-"""OpenAI's contract as data: rules O1–O32 in the order they are tried (contract §4)."""
+"""OpenAI's contract as data, in the order its rules are tried (docs/contract/openai.md)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ RULES: tuple[Rule, ...] = (
         "an older compaction item stands for the latest",
         {F.STALE},
         V.DEGRADES,
-        source="seed 001; C codex-lb; I pi-extensions#726",
+        source="C codex-lb; I pi-extensions#726",
     ),
     rule(
         "O17",
@@ -208,7 +208,7 @@ RULES: tuple[Rule, ...] = (
         {F.DROPPED},
         V.ALLOWED,
         when={T.WHOLE_TURN, T.XAI},
-        source="design §1: absent with the turn that held it",
+        source="ours: docs/glossary.md#fates: absent with the turn that held it",
     ),
     *(
         rule(
@@ -311,7 +311,7 @@ RULES: tuple[Rule, ...] = (
         _GONE,
         V.ALLOWED,
         when={T.FOREIGN_TURN},
-        source="seed 001",
+        source="ours: docs/glossary.md#fates: there they would be foreign",
     ),
     rule(
         "O8",
@@ -349,7 +349,7 @@ RULES: tuple[Rule, ...] = (
         {F.SUBSTITUTED},
         V.DEGRADES,
         artifacts=_SEAL,
-        source="seed 001",
+        source="U one unpublished test",
     ),
     rule(
         "O5",
@@ -366,7 +366,7 @@ RULES: tuple[Rule, ...] = (
         {F.DROPPED},
         V.ALLOWED,
         when={T.WHOLE_TURN},
-        source="design §1: absent with the turn that held it",
+        source="ours: docs/glossary.md#fates: absent with the turn that held it",
     ),
     rule(
         "O15",
@@ -399,7 +399,7 @@ RULES: tuple[Rule, ...] = (
         "a seal outside its slot is not read",
         {F.MISPLACED},
         V.DEGRADES,
-        source="seed 001; I inspect_ai#3978",
+        source="I inspect_ai#3978",
     ),
     rule(
         "O22",
