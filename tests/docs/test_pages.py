@@ -182,6 +182,11 @@ def test_every_rule_that_a_text_names_exists() -> None:
     assert unknown == set()
 
 
+@pytest.mark.parametrize("name_", ["Fate", "Verdict", "ProviderVerdict", "Cause", "Locus", "Trait"])
+def test_every_member_of_an_enumeration_is_defined(name_: str) -> None:
+    assert [member for member, text in generate.definitions(name_).items() if not text] == []
+
+
 # --------------------------------------------------------------------------------------- the words
 
 
