@@ -227,6 +227,11 @@ MISSING: Final = "missing"
 SEAM_STATES: Final = (ATTACHED, MISSING)
 """Seams that are wrapped; seams that an imported SDK turned out not to have."""
 
+HTTP_CLIENTS: Final = (
+    *("aiohttp", "botocore", "http.client", "httpx", "httpx2", "lm15", "requests", "urllib3"),
+)
+"""The HTTP clients at which requests are noticed that pass outside of the SDKs."""
+
 _HITS: Final = ("hit", "miss")
 _VERDICTS: Final = (*Verdict, NOTHING_SEALED)
 
@@ -394,6 +399,12 @@ SEAM_STATE = _define(
     "Whether a method of an SDK is wrapped, or was not found where it should be.",
     SEAM_STATES,
 )
+HTTP_CLIENT = _define(
+    "otel_sealed.http.client",
+    "string",
+    "The HTTP client that sent a request no SDK hook of ours was on.",
+    HTTP_CLIENTS,
+)
 LEAK_SCOPE = _define(
     "otel_sealed.leak.scope", "string", "Instrumentation scope of the span that holds the value."
 )
@@ -526,8 +537,16 @@ SEAMS = Metric(
     "otel_sealed.seams",
     "updowncounter",
     "{seam}",
-    "Methods of the SDKs: those that are wrapped, and those that were not found.",
+    "Methods of SDKs and HTTP clients: those that are wrapped, and those that were not found.",
     (SEAM_STATE,),
+)
+UNOBSERVED = Metric(
+    "otel_sealed.unobserved",
+    "counter",
+    "{request}",
+    "Requests with turns of a model that passed outside of the SDKs we are on, or in a call that "
+    "the application suppressed. Every client we are on starts at 0.",
+    (HTTP_CLIENT, SERVER_ADDRESS),
 )
 DURATION = Metric(
     "otel_sealed.check.duration",
@@ -561,7 +580,7 @@ PROCESS_STATE = Metric(
 _VIOLATION_METRICS = (VIOLATIONS, KNOWN_VIOLATIONS)
 _CALL_METRICS = (CHECKS, SIZE, CALLS, REJECTIONS, LOOKUPS, ENTRIES, DURATION)
 _ANSWER_METRICS = (CAUSES, EXPECTED, RETURNED, OUTCOMES, OBJECTIONS)
-_HEALTH_METRICS = (INTERNAL_ERRORS, LEAKS, PROCESS_STATE, EVICTIONS, SEAMS)
+_HEALTH_METRICS = (INTERNAL_ERRORS, LEAKS, PROCESS_STATE, EVICTIONS, SEAMS, UNOBSERVED)
 METRICS: Final = (*_VIOLATION_METRICS, *_CALL_METRICS, *_ANSWER_METRICS, *_HEALTH_METRICS)
 
 # ------------------------------------------------------------------------------------- events

@@ -20,7 +20,7 @@ from otel_sealed.cli.exporters import Target, configured, others, targets
 from otel_sealed.cli.show import Screen, json_line
 from otel_sealed.instrument import dry
 from otel_sealed.instrument.build import version_of
-from otel_sealed.instrument.limits import NOT_COVERED, TESTED, Sdk
+from otel_sealed.instrument.limits import NOT_COVERED, TESTED, TRANSPORTS, Sdk
 from otel_sealed.ledger.sqlite import SqliteStore, look
 from otel_sealed.telemetry import families, known
 from otel_sealed.telemetry.entries import Form
@@ -85,6 +85,8 @@ def examine(
     settings, invalid = read()
     yield from _switches(environ, settings, invalid)
     yield from _sdks()
+    yield from _clients(settings)
+    yield from _transports()
     yield from _tracers()
     yield from _exporters(environ, settings)
     yield from _memory(settings)
@@ -144,6 +146,32 @@ def _seams(tested: Sdk) -> Line:
     if tried.missing:
         return Line(about, "mend", f"missing, update otel-sealed: {', '.join(tried.missing)}")
     return Line(about, "ok", f"all {len(tried.present)} wrapped and unwrapped")
+
+
+def _clients(settings: Settings) -> Iterator[Line]:
+    """The HTTP clients at which calls are noticed that go past the SDKs."""
+    about = "HTTP clients"
+    if not settings.http_hooks:
+        says = f"switched off by {PREFIX}HTTP_HOOKS: calls that go past the SDKs are not noticed"
+        yield Line(about, "note", says)
+        return
+    try:
+        found = dry.clients()
+    except Exception as error:  # noqa: BLE001 - a client that cannot be imported may raise anything
+        yield Line(about, "mend", f"one cannot be imported: {type(error).__name__}")
+        return
+    missing = [name for tried in found.values() for name in tried.missing]
+    if missing:
+        yield Line(about, "mend", f"missing, update otel-sealed: {', '.join(missing)}")
+    else:
+        says = f"calls that go past the SDKs are noticed at {', '.join(found)}"
+        yield Line(about, "ok", says)
+
+
+def _transports() -> Iterator[Line]:
+    for known_one in TRANSPORTS:
+        if version := version_of(known_one.distribution):
+            yield Line(f"{known_one.distribution} {version}", "note", known_one.says)
 
 
 # ------------------------------------------------------------------------------- where it goes

@@ -109,19 +109,25 @@ def lasting(store: Store, run: str) -> Lasting:
 
 
 class _OfCalls(FileMetricExporter):
-    """Writes nothing for a process that never made a call."""
+    """Writes nothing for a process that never made a call, observed or not."""
 
     def export(self, metrics_data: Any, timeout_millis: float = 10_000, **kwargs: Any) -> Any:
         """What the exporter does, once there was a call."""
-        names = {
-            metric.name
+        called = any(
+            metric.name == vocab.CALLS.name
+            or (metric.name == vocab.UNOBSERVED.name and _counted(metric))
             for resource in metrics_data.resource_metrics
             for scope in resource.scope_metrics
             for metric in scope.metrics
-        }
-        if vocab.CALLS.name not in names:
+        )
+        if not called:
             return MetricExportResult.SUCCESS
         return super().export(metrics_data, timeout_millis, **kwargs)
+
+
+def _counted(metric: Any) -> bool:
+    """Whether anything was: a counter may be there with zeros alone."""
+    return any(point.value for point in metric.data.data_points)
 
 
 class OursOnly(SpanProcessor):

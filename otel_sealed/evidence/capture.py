@@ -19,6 +19,7 @@ from otel_sealed.digest import Digest
 from otel_sealed.evidence.records import Capture, Passed
 from otel_sealed.instrument.body import aws_events, decoded, is_events
 from otel_sealed.instrument.http import HttpSent
+from otel_sealed.instrument.routes import WIRES
 from otel_sealed.providers import dialects
 from otel_sealed.vocab import host_name, word
 from otel_sealed.wire import as_json, as_payloads
@@ -56,23 +57,14 @@ def _is_contents(body: Mapping[str, Any]) -> bool:
     return "contents" in body
 
 
-_WIRES: Final[tuple[tuple[re.Pattern[str], Api, str | None, Fits], ...]] = tuple(
-    (re.compile(pattern), api, operation, fits)
-    for pattern, api, operation, fits in (
-        (r"/messages/?$", Api.MESSAGES, None, _is_messages),
-        (r"/messages/count_tokens/?$", Api.MESSAGES, "count_tokens", _is_messages),
-        (r"/models/[^/]+:(?:stream)?[rR]awPredict$", Api.MESSAGES, None, _is_messages),
-        (r"/model/[^/]+/invoke(?:-with-response-stream)?$", Api.MESSAGES, None, _is_messages),
-        (r"/responses/?$", Api.RESPONSES, None, _is_responses),
-        (r"/responses/compact/?$", Api.RESPONSES, "compact", _is_responses),
-        (r"/responses/input_tokens/?$", Api.RESPONSES, "input_tokens", _is_responses),
-        (r":(?:stream)?[gG]enerateContent$", Api.GENERATE_CONTENT, None, _is_contents),
-        (r":countTokens$", Api.GENERATE_CONTENT, "countTokens", _is_contents),
-        (r"/interactions/?$", Api.INTERACTIONS, None, _is_responses),
-        (r"/chat/completions/?$", Api.CHAT_COMPLETIONS, None, _is_messages),
-        (r"/model/[^/]+/converse(?:-stream)?$", Api.CONVERSE, None, lambda b: "messages" in b),
-    )
-)
+_FITS: Final[Mapping[Api, Fits]] = {
+    Api.MESSAGES: _is_messages,
+    Api.RESPONSES: _is_responses,
+    Api.GENERATE_CONTENT: _is_contents,
+    Api.INTERACTIONS: _is_responses,
+    Api.CHAT_COMPLETIONS: _is_messages,
+    Api.CONVERSE: lambda body: "messages" in body,
+}
 
 
 class Reading:
@@ -86,7 +78,7 @@ class Reading:
     def exchange(self, capture: Capture, number: int) -> Exchange | None:
         """The exchange of a model that was captured, None for anything else."""
         url = _split(capture.url)
-        wires = [x for x in _WIRES if x[0].search(url.path)] if _posts(capture) else []
+        wires = [x for x in WIRES if x.path.search(url.path)] if _posts(capture) else []
         if not wires:
             self._pass(url)
             return None
@@ -95,11 +87,11 @@ class Reading:
         except Unread:
             self._passed.bodies += 1
             return None
-        wire = next((x for x in wires if request is None or x[3](_mapping(request))), None)
+        wire = next((x for x in wires if request is None or _fits(x.api, request)), None)
         if wire is None:
             self._pass(url)
             return None
-        _, api, operation, _ = wire
+        api, operation = wire.api, wire.operation
         if api not in dialects():
             self._passed.wires[api.value] += 1
             return None
@@ -163,6 +155,10 @@ class _Sent:
 
     url: Url
     headers: Mapping[str, str]
+
+
+def _fits(api: Api, request: Any) -> bool:
+    return _FITS[api](_mapping(request))
 
 
 def _posts(capture: Capture) -> bool:

@@ -21,6 +21,11 @@ CURRENT: ContextVar[object] = ContextVar("otel_sealed_call", default=UNSEEN)
 """A `Call`; None for what is no turn of a model; or one of the two above."""
 
 
+def enter(call: object | None) -> Token[object] | None:
+    """Make a call current, if there is one; the result is for `leave`."""
+    return None if call is None else CURRENT.set(call)
+
+
 def leave(token: Token[Any] | None, variable: ContextVar[Any] = CURRENT) -> None:
     """What was current before; nothing where a coroutine is closed in another context."""
     if token is not None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from opentelemetry.trace import NoOpTracer
 
-from otel_sealed.instrument.patch import ADAPTERS
+from otel_sealed.instrument.clients import CLIENTS, HttpHook
+from otel_sealed.instrument.patch import ADAPTERS, Adapter
 from otel_sealed.instrument.runtime import Runtime
 from otel_sealed.instrument.seam import Patch
 
@@ -30,8 +32,7 @@ def attach(provider: str) -> Tried:
     Raises:
         ImportError: The SDK, or a module its seams are in, cannot be imported.
     """
-    nobody: Any = None
-    runtime = Runtime(nobody, nobody, NoOpTracer(), nobody)
+    runtime = _nobody()
     present: list[str] = []
     missing: list[str] = []
     for number, adapter in enumerate(make(runtime) for make in ADAPTERS[provider]):
@@ -41,13 +42,39 @@ def attach(provider: str) -> Tried:
             if not number or not adapter.module.startswith(error.name or ""):
                 raise
             continue
-        for seam in adapter.seams():
-            if not seam.expected(module):
-                continue
-            owner = getattr(module, seam.owner, None)
-            fits = isinstance(owner, type) and callable(getattr(owner, seam.name, None))
-            if fits and isinstance(owner, type):
-                Patch(owner, seam.name, seam.wrapper).take()
-            (present if fits else missing).append(f"{adapter.module}.{seam.owner}.{seam.name}")
+        _try(adapter, module, present, missing)
         missing += adapter.vanished()
     return Tried(tuple(present), tuple(missing))
+
+
+def clients() -> dict[str, Tried]:
+    """The same for each HTTP client that is installed, by its name.
+
+    Those whose import brings a framework with it are passed over.
+    """
+    found = {}
+    runtime = _nobody()
+    for client in CLIENTS:
+        if client.light and find_spec(client.module.partition(".")[0]) is not None:
+            present: list[str] = []
+            missing: list[str] = []
+            module = importlib.import_module(client.module)
+            _try(HttpHook(client, runtime), module, present, missing)
+            found[client.name] = Tried(tuple(present), tuple(missing))
+    return found
+
+
+def _nobody() -> Runtime:
+    nobody: Any = None
+    return Runtime(nobody, nobody, NoOpTracer(), nobody)
+
+
+def _try(adapter: Adapter, module: Any, present: list[str], missing: list[str]) -> None:
+    for seam in adapter.seams():
+        if not seam.expected(module):
+            continue
+        owner = getattr(module, seam.owner, None)
+        fits = isinstance(owner, type) and callable(getattr(owner, seam.name, None))
+        if fits and isinstance(owner, type):
+            Patch(owner, seam.name, seam.wrapper).take()
+        (present if fits else missing).append(f"{adapter.module}.{seam.owner}.{seam.name}")

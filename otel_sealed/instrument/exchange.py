@@ -91,6 +91,16 @@ class Call:
                 self._active = self.outer
             self._claim = claim(self, self._active) if self.claims else None
 
+    def covers(self, request: object) -> bool:
+        """Whether an HTTP request that is sent in this context is one of its attempts.
+
+        One that began late is current until it has a response, which it may never have: of it only
+        the very request that was built is.
+        """
+        if self._settled:
+            return False
+        return not self.late or getattr(self._sent, "_request", None) is request
+
     def attempted(self, sent: Sent) -> None:
         """The attempt that was answered, where it is not the one that was built."""
         self._sent = sent

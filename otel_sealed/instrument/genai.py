@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from otel_sealed.instrument import interactions
 from otel_sealed.instrument.body import Kept
+from otel_sealed.instrument.current import enter, leave
 from otel_sealed.instrument.entries_google import contents_answered, contents_asked
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
@@ -124,9 +125,10 @@ class GenAI:
     def _request(
         self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
-        call = None
+        call = token = None
         try:
             call = self._begin(client, args, kwargs)
+            token = enter(call)
         except Exception:
             with shield("genai.request"):
                 raise
@@ -137,6 +139,9 @@ class GenAI:
                 with shield("genai.failed"):
                     _failed(call, error)
             raise
+        finally:
+            with shield("genai.leave"):
+                leave(token)
         if call is not None:
             with shield("genai.returned"):
                 _returned(call, result)
@@ -145,9 +150,10 @@ class GenAI:
     async def _async_request(
         self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
-        call = None
+        call = token = None
         try:
             call = self._begin(client, args, kwargs)
+            token = enter(call)
         except Exception:
             with shield("genai.request"):
                 raise
@@ -158,6 +164,9 @@ class GenAI:
                 with shield("genai.failed"):
                     _failed(call, error)
             raise
+        finally:
+            with shield("genai.leave"):
+                leave(token)
         if call is not None:
             with shield("genai.returned"):
                 _returned(call, result)
@@ -187,9 +196,10 @@ class GenAI:
     async def _async_streamed(
         self, wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
-        call = None
+        call = token = None
         try:
             call = self._begin(client, args, kwargs)
+            token = enter(call)
         except Exception:
             with shield("genai.request"):
                 raise
@@ -200,6 +210,9 @@ class GenAI:
                 with shield("genai.failed"):
                     _failed(call, error)
             raise
+        finally:
+            with shield("genai.leave"):
+                leave(token)
         if call is not None:
             with shield("genai.async_request_streamed"):
                 if not hasattr(inner, "athrow"):

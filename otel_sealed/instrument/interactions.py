@@ -16,6 +16,7 @@ import re
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, Final
 
+from otel_sealed.instrument.current import enter, leave
 from otel_sealed.instrument.entries_google import interaction_fetched
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
@@ -75,9 +76,10 @@ class Interactions:
     def _request(
         self, wrapped: Callable[..., Any], _sdk: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
-        call = None
+        call = token = None
         with shield("interactions.request"):
             call = self._begin(args, kwargs)
+            token = enter(call)
         try:
             response = wrapped(*args, **kwargs)
         except BaseException as error:
@@ -85,6 +87,9 @@ class Interactions:
                 with shield("interactions.failed"):
                     call.failed(error)
             raise
+        finally:
+            with shield("interactions.leave"):
+                leave(token)
         if call is not None:
             with shield("interactions.returned"):
                 _returned(call, response)
@@ -93,9 +98,10 @@ class Interactions:
     async def _async_request(
         self, wrapped: Callable[..., Any], _sdk: Any, args: Any, kwargs: Mapping[str, Any]
     ) -> Any:
-        call = None
+        call = token = None
         with shield("interactions.request"):
             call = self._begin(args, kwargs)
+            token = enter(call)
         try:
             response = await wrapped(*args, **kwargs)
         except BaseException as error:
@@ -103,6 +109,9 @@ class Interactions:
                 with shield("interactions.failed"):
                     call.failed(error)
             raise
+        finally:
+            with shield("interactions.leave"):
+                leave(token)
         if call is not None:
             with shield("interactions.returned"):
                 _returned(call, response)

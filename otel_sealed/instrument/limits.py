@@ -29,6 +29,37 @@ TESTED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class Transport:
+    """A package that sends calls of models past the SDKs, and what becomes of them."""
+
+    distribution: str
+    says: str
+
+
+_COUNTED: Final = "its requests are counted as unobserved, not judged"
+_UNSEEN: Final = "its requests are not even counted"
+TRANSPORTS: Final = (
+    Transport(
+        "litellm",
+        "goes over httpx and aiohttp by itself, but for chat completions of OpenAI, which are"
+        f" observed; else {_COUNTED}",
+    ),
+    Transport("dspy", f"goes over a transport of its own (lm15), or over litellm; {_COUNTED}"),
+    Transport("lm15", f"is a transport of its own; {_COUNTED}"),
+    Transport("smolagents", f"its LiteLLMModel goes over litellm; {_COUNTED}"),
+    Transport("boto3", f"calls Bedrock over botocore; {_COUNTED}"),
+    Transport("aiobotocore", f"calls Bedrock over aiohttp; {_COUNTED}"),
+    Transport("claude-agent-sdk", f"a process that is no Python makes its calls; {_UNSEEN}"),
+    Transport("google-cloud-aiplatform", f"its gRPC clients have no HTTP client; {_UNSEEN} there"),
+    Transport("xai-sdk", f"goes over gRPC; {_UNSEEN}"),
+    Transport("openrouter", f"goes over httpx; {_COUNTED}"),
+    Transport("groq", f"has a client of its own over httpx; {_COUNTED}"),
+    Transport("mistralai", f"has a client of its own over httpx; {_COUNTED}"),
+)
+"""As installed and tried, or as their documentation says; looked at on 2026-12-01."""
+
+
+@dataclass(frozen=True, slots=True)
 class Limit:
     """What goes through unobserved, and why."""
 
@@ -40,6 +71,11 @@ NOT_COVERED: Final = (
     Limit(
         "the Realtime API of OpenAI, the Live API and live interactions of Gemini",
         "sessions with wires of their own",
+    ),
+    Limit(
+        "calls that go past the SDKs over HTTP",
+        "they are counted in otel_sealed.unobserved, at the clients below; over gRPC, WebSockets or"
+        " in another process they are not even that",
     ),
     Limit("a WebSocket of the Responses API opened before we came", "it is shadowed when it opens"),
     Limit("batches of Gemini over files", "their lines go by a bucket or another client"),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 import wrapt
 
 from otel_sealed.instrument import build, finalizing, forked, guard, sockets, state
+from otel_sealed.instrument.clients import CLIENTS, HttpHook
 from otel_sealed.instrument.genai import GenAI
 from otel_sealed.instrument.given import Given
 from otel_sealed.instrument.guard import shield
@@ -86,6 +87,7 @@ The module of the first is in every release; those of the others come with what 
 are waited for until the application uses it.
 """
 
+_HTTP: Final = "http"
 _lock = threading.RLock()
 _current: Handle | None = None
 _hooked: set[str] = set()
@@ -158,8 +160,15 @@ class Handle:
                 self._patches.pop(key).take()
 
     def _add(self, provider: str) -> None:
-        self._adapters[provider] = tuple(make(self.runtime) for make in ADAPTERS[provider])
-        for adapter in self._adapters[provider]:
+        self._put(provider, tuple(make(self.runtime) for make in ADAPTERS[provider]))
+
+    def _notice(self) -> None:
+        """Hooks at the HTTP clients, whichever SDKs are named: what passes by is noticed."""
+        self._put(_HTTP, tuple(HttpHook(client, self.runtime) for client in CLIENTS))
+
+    def _put(self, name: str, adapters: tuple[Adapter, ...]) -> None:
+        self._adapters[name] = adapters
+        for adapter in adapters:
             if adapter.module in sys.modules:
                 self._attach(adapter, sys.modules[adapter.module])
             elif adapter.module not in _hooked:
@@ -168,8 +177,10 @@ class Handle:
 
     def _attach(self, adapter: Adapter, module: Any) -> None:
         for name, known in self._adapters.items():
-            for series in _SERIES[name] if adapter in known else ():
+            for series in _SERIES.get(name, ()) if adapter in known else ():
                 self.runtime.emitter.instrumented(series)
+        if isinstance(adapter, HttpHook):
+            self.runtime.emitter.noticing(adapter.client.name)
         for seam in adapter.seams():
             key = (adapter.module, seam.owner, seam.name)
             if key in self._patches or not seam.expected(module):
@@ -222,6 +233,8 @@ def instrument(
 ) -> Handle:
     """Observe every call that the named SDKs make from now on.
 
+    Requests with turns of a model that pass outside of the SDKs are counted as unobserved.
+
     A second call returns the same handle, with further SDKs added to it. The first one's providers,
     settings and core stay in force; what else the second is given is ignored, and one log line says
     so. `with instrument(…):` takes off at its end what this call added, no more; `uninstrument()`
@@ -265,6 +278,9 @@ def _begun(given: Given) -> Handle:
         if chosen.enabled:
             handle = Handle(build.runtime(*given.where, chosen, given.tracker), given)
             _watch(handle)
+            if chosen.http_hooks:
+                with shield("patch.notice"):
+                    handle._notice()
             return handle
         _LOG.info("switched off by its settings: nothing is observed")
         handle = Handle(build.mute(chosen, given.tracker), given)
@@ -283,7 +299,7 @@ def _begun(given: Given) -> Handle:
 def _warn(handle: Handle, given: Given, named: set[str]) -> None:
     """Say what of a second `instrument()` is ignored, if anything is."""
     ignored = handle.given.unlike(given)
-    others = sorted(set(handle._adapters) - named) if named else []
+    others = sorted((set(handle._adapters) & set(ADAPTERS)) - named) if named else []
     said = [f"ignored: {', '.join(ignored)}"] if ignored else []
     said += [f"{', '.join(others)} stay observed, too"] if others else []
     if said:

@@ -50,6 +50,12 @@ class Emits(Protocol):
     def instrumented(self, provider: str) -> None:
         """Start the series of a provider whose SDK is wrapped."""
 
+    def noticing(self, client: str) -> None:
+        """Start the series of an HTTP client that is wrapped."""
+
+    def unobserved(self, client: str, host: str, *, suppressed: bool) -> None:
+        """A request with turns of a model passed unobserved."""
+
     def internal_error(self, where: str, kind: str) -> None:
         """Count one fault of ours."""
 

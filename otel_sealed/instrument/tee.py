@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from otel_sealed.instrument import finalizing
 from otel_sealed.instrument.body import Kept
+from otel_sealed.instrument.current import enter, leave
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
 
@@ -177,7 +178,7 @@ def observed(
     """`inner`, looked on: a generator as it is one, with `send`, `throw` and `close` forwarded."""
     kept = reading.kept
     try:
-        chunk = next(inner)
+        chunk = _first(inner, reading.call)
         while True:
             with shield("tee.keep"):
                 _keep(kept, chunk)
@@ -202,6 +203,18 @@ def observed(
         with shield("tee.failed"):
             failed(reading.call, kept, error)
         raise
+
+
+def _first(inner: Generator[Any, Any, Any], call: Call) -> Any:
+    """The first step, which sends the request: the call is current for what runs below it."""
+    token = None
+    with shield("tee.enter"):
+        token = enter(call)
+    try:
+        return next(inner)
+    finally:
+        with shield("tee.leave"):
+            leave(token)
 
 
 async def observed_async(

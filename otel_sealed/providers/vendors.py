@@ -50,6 +50,15 @@ _HOSTS: tuple[tuple[str, str], ...] = (
     ("api.deepseek.com", "deepseek"),
 )
 
+HOSTS = (
+    *(end for end, name in _HOSTS if name != "bedrock"),  # all of AWS is there
+    ".ai.azure.com",
+    ".cognitiveservices.azure.com",
+    "chatgpt.com",
+    ".githubcopilot.com",
+)
+"""The ends of the hosts at which known APIs are; a gateway of one's own may be anywhere."""
+
 _MODELS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(^|[./])claude"), "anthropic"),
     (re.compile(r"(^|[./])(gpt-|o[1-9](-|$)|codex|chatgpt)"), "openai"),

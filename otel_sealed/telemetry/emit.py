@@ -8,6 +8,7 @@ not depend on the span: an unsampled call counts and alarms like any other.
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -18,7 +19,7 @@ from opentelemetry.trace import StatusCode
 from otel_sealed import vocab
 from otel_sealed.model import ProviderVerdict
 from otel_sealed.telemetry import attributes as shapes
-from otel_sealed.telemetry import names
+from otel_sealed.telemetry import lines, names
 from otel_sealed.telemetry.alerts import Alert, AlertRoom
 from otel_sealed.telemetry.conventions import conventional, refusal, started
 from otel_sealed.telemetry.events import EventLog, all_known
@@ -144,6 +145,7 @@ class Emitter:
             known=read(settings.known),
         )
         self._noise = Noise()
+        self._unobserved: set[tuple[str, str]] = set()
         self._strict = strict
 
     def processor(self) -> SealedSpanProcessor:
@@ -185,6 +187,19 @@ class Emitter:
     def _fault(self, where: str, kind: str) -> None:
         self.watch.fault()
         self._metrics.internal_error(where, kind)
+
+    def noticing(self, client: str) -> None:
+        """Requests of an HTTP client are noticed from now on: its series starts at 0."""
+        self._shield.run("emit.prime", self._metrics.noticing, client)
+
+    def unobserved(self, client: str, host: str, *, suppressed: bool) -> None:
+        """A request with turns of a model passed unobserved; a line for each client and host."""
+        shown = self._shield.run("emit.unobserved", self._metrics.unobserved, client, host)
+        if shown is None or (client, shown) in self._unobserved:
+            return
+        self._unobserved.add((client, shown))
+        said = lines.unobserved(client, shown, suppressed=suppressed)
+        self._shield.run("emit.unobserved", lines.write, logging.WARNING, said, {})
 
     def leak(self, place: str, count: int = 1) -> None:
         """Count sealed values that were taken out of telemetry."""

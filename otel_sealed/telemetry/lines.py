@@ -162,6 +162,17 @@ def disagreement(report: Report, provider: str) -> Sentence:
     )
 
 
+def unobserved(client: str, host: str, *, suppressed: bool) -> Sentence:
+    """Whose requests pass unobserved, and where more is said."""
+    why = (
+        "the application suppresses instrumentation there"
+        if suppressed
+        else "they do not go through an SDK that is observed; see `otel-sealed doctor`"
+    )
+    where = "other hosts" if host == vocab.FOLDED else host
+    return Sentence("calls of models over %s to %s pass unobserved: %s", (client, where, why))
+
+
 def leak(found: Leak) -> Sentence:
     """What leaks where, and what to do."""
     return Sentence(

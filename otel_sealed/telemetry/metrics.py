@@ -274,6 +274,18 @@ class Metrics:
         labels = {vocab.PLACE: vocab.word(place), vocab.ERROR_TYPE: shown[:60]}
         self._add(vocab.INTERNAL_ERRORS, labels, 1, None)
 
+    def noticing(self, client: str) -> None:
+        """Create the series of unobserved requests of an HTTP client at 0."""
+        labels = {vocab.HTTP_CLIENT: client, vocab.SERVER_ADDRESS: vocab.FOLDED}
+        self._add(vocab.UNOBSERVED, labels, 0, None)
+
+    def unobserved(self, client: str, host: str) -> str:
+        """Count one request that nobody observed; the host as it is shown."""
+        shown = self._host(host)
+        labels = {vocab.HTTP_CLIENT: client, vocab.SERVER_ADDRESS: shown}
+        self._add(vocab.UNOBSERVED, labels, 1, None)
+        return shown
+
     def leak(self, place: str, count: int = 1) -> None:
         """Count sealed values that were found in telemetry and taken out."""
         self._add(vocab.LEAKS, {vocab.PLACE: vocab.word(place)}, count, None)

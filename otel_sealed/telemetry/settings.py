@@ -111,6 +111,11 @@ class Settings(BaseSettings):
         title="a file",
         description="TOML file of models that read what others sealed, beside the built-in table",
     )
+    http_hooks: bool = Field(
+        default=True,
+        description="notice calls that pass outside of the SDKs, at HTTP clients; off: no HTTP"
+        " client is wrapped",
+    )
     kill_file: str = Field(
         default="",
         title="a file",

@@ -19,6 +19,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import otel_sealed
 from otel_sealed.instrument import guard, instrument, seam, uninstrument
+from otel_sealed.instrument.clients import CLIENTS
 from otel_sealed.instrument.helpers import BETA_MESSAGES, CHAT, MESSAGES, RESPONSES
 from otel_sealed.telemetry.settings import Settings
 
@@ -87,6 +88,11 @@ if legacy is not None:
 for _owner in (anthropic._base_client.SyncAPIClient, anthropic._base_client.AsyncAPIClient):
     if hasattr(_owner, "_copy_and_prepare"):  # since the SDK opens a span of its own
         OWNERS += ((_owner, ("_copy_and_prepare",)),)
+for _client in CLIENTS:  # those that are installed, here or in the job of another version
+    _there = _client.light and importlib.util.find_spec(_client.module.partition(".")[0])
+    for _name, _method, _ in _client.methods if _there else ():
+        OWNERS += ((getattr(importlib.import_module(_client.module), _name), (_method,)),)
+HTTP = {_client.module.partition(".")[0] for _client in CLIENTS}
 ASK: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": []}
 MESSAGE = b'{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[]}'
 
@@ -148,11 +154,11 @@ def test_again(tracker: Recorder, spans: Spans, wire: Wire) -> None:
 
 
 def test_only_what_is_named(tracker: Recorder) -> None:
-    """Only the named SDKs are wrapped; another call adds to them."""
+    """Only the named SDKs are wrapped, and HTTP clients; another call adds to them."""
     handle = instrument("openai", tracker=tracker)
-    assert {name.split(".")[0] for name in handle.attached} == {"openai"}
+    assert {name.split(".")[0] for name in handle.attached} - HTTP == {"openai"}
     instrument("google", tracker=tracker)
-    assert {name.split(".")[0] for name in handle.attached} == {"openai", "google"}
+    assert {name.split(".")[0] for name in handle.attached} - HTTP == {"openai", "google"}
 
 
 def test_unknown_provider() -> None:
