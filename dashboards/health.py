@@ -96,6 +96,7 @@ def _numbers() -> list[parts.Built]:
 
 def _state() -> list[parts.Built]:
     state, seam = label(vocab.STATE), label(vocab.SEAM_STATE)
+    client, host = label(vocab.HTTP_CLIENT), label(vocab.SERVER_ADDRESS)
     return [
         chart(
             "Processes by state",
@@ -119,8 +120,23 @@ def _state() -> list[parts.Built]:
             Look(stacked=True),
         ),
         chart(
+            "Requests that nobody observed, by client and host",
+            "Turns of a model that went past the SDKs, or that the application suppressed, in each "
+            "interval. Nothing is known of what they carry; otel-sealed doctor names what sends "
+            "them.",
+            [
+                series(
+                    events(select(vocab.UNOBSERVED), vocab.HTTP_CLIENT, vocab.SERVER_ADDRESS),
+                    f"{{{{{client}}}}} {{{{{host}}}}}",
+                )
+            ],
+            "short",
+            Look(width=24, height=6, decimals=0),
+        ),
+        chart(
             "Seams by service",
-            "Methods of the SDKs that are wrapped, and that are missing, over all processes.",
+            "Methods of SDKs and HTTP clients that are wrapped, and that are missing, over all "
+            "processes.",
             [
                 series(
                     f"sum by (job, {seam}) ({select(vocab.SEAMS)})", f"{{{{job}}}} {{{{{seam}}}}}"

@@ -47,6 +47,15 @@ _TRACERS: Final = (
     "opentelemetry-instrumentation-openai",
     "opentelemetry-instrumentation-vertexai",
 )
+_NOT_CURRENT: Final = (
+    *(
+        "langfuse",
+        "opentelemetry-instrumentation-anthropic",
+        "opentelemetry-instrumentation-openai",
+    ),
+    "traceloop-sdk",
+)
+"""Tracers that make their span current only for some calls, or for none (measured 2026-11-30)."""
 _PLATFORMS: Final = (
     *("agentops", "arize-phoenix-otel", "braintrust", "ddtrace", "langfuse", "langsmith"),
     *("logfire", "mlflow", "openlit", "opik", "sentry-sdk", "traceloop-sdk", "weave"),
@@ -182,6 +191,11 @@ def _tracers() -> Iterator[Line]:
     active = sorted(n for n in names if n.startswith(_TRACERS) or n in _PLATFORMS)
     if active:
         says = f"{', '.join(active)}: where one has a span for a call, it is enriched"
+        if hidden := [name for name in active if name in _NOT_CURRENT]:
+            says += (
+                f"; that of {', '.join(hidden)} is not current while the call is made, so there may"
+                " be two: count tokens and cost of one of them"
+            )
         yield Line("other tracers", "note", says)
     else:
         yield Line("other tracers", "ok", "none installed: calls get spans of our own")

@@ -32,7 +32,7 @@ def count(files: Iterable[Path]) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for (_, client, host), value in highest.items():
         if value:
-            found[client, host] += value
+            found[vocab.word(client), vocab.host_name(host) or vocab.FOLDED] += value
     return found
 
 
@@ -70,6 +70,5 @@ def _of_line(line: Any) -> Iterator[tuple[tuple[str, str], int]]:
                     continue
                 for point in objects(total.get("dataPoints")):
                     a = otlp.attributes(point)
-                    client = vocab.word(as_text(a.get(vocab.HTTP_CLIENT)))
-                    host = vocab.host_name(as_text(a.get(vocab.SERVER_ADDRESS))) or vocab.FOLDED
-                    yield (client, host), whole(point.get("asInt"))
+                    who = as_text(a.get(vocab.HTTP_CLIENT)), as_text(a.get(vocab.SERVER_ADDRESS))
+                    yield who, whole(point.get("asInt"))

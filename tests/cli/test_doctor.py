@@ -18,7 +18,7 @@ from otel_sealed import rulebook
 from otel_sealed.cli import doctor, main
 from otel_sealed.cli.doctor import Line
 from otel_sealed.instrument import dry, limits
-from otel_sealed.instrument.limits import NOT_COVERED, Sdk
+from otel_sealed.instrument.limits import NOT_COVERED, TRANSPORTS, Sdk
 from otel_sealed.ledger import sqlite
 from otel_sealed.telemetry.families import FORM
 
@@ -211,7 +211,7 @@ def test_rules_that_nobody_checked_for_long_are_to_be_mended() -> None:
 def test_what_cannot_be_covered_is_named() -> None:
     found = of("not covered", lines())
     assert found == [("note", f"{limit.what}: {limit.why}") for limit in NOT_COVERED]
-    assert len(found) == 7
+    assert len(found) == 8
 
 
 def test_other_tracers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +223,49 @@ def test_other_tracers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.distributions", lambda: [Found(n) for n in names])
     ((level, says),) = of("other tracers", lines())
     listed = "langfuse, openinference-instrumentation-anthropic"
-    assert (level, says) == ("note", f"{listed}: where one has a span for a call, it is enriched")
+    second = (
+        "that of langfuse is not current while the call is made, so there may be two: count tokens"
+        " and cost of one of them"
+    )
+    assert (level, says) == (
+        "note",
+        f"{listed}: where one has a span for a call, it is enriched; {second}",
+    )
+
+
+def test_tracers_whose_spans_are_current_add_no_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Found:
+        metadata = {"Name": "logfire"}  # noqa: RUF012 - read alone
+
+    monkeypatch.setattr("importlib.metadata.distributions", lambda: [Found()])
+    ((_, says),) = of("other tracers", lines())
+    assert says == "logfire: where one has a span for a call, it is enriched"
+
+
+def test_the_http_clients_at_which_calls_are_noticed_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ((level, says),) = of("HTTP clients", lines())
+    names = "httpx, httpx2, aiohttp, requests, urllib3, botocore, http.client"
+    assert (level, says) == ("ok", f"calls that go past the SDKs are noticed at {names}")
+    monkeypatch.delattr("httpx._client.Client.send")
+    ((level, says),) = of("HTTP clients", lines())
+    assert (level, says) == ("mend", "missing, update otel-sealed: httpx._client.Client.send")
+    monkeypatch.setenv("OTEL_SEALED_HTTP_HOOKS", "false")
+    ((level, says),) = of("HTTP clients", lines())
+    assert level == "note"
+    assert says.startswith("switched off by OTEL_SEALED_HTTP_HOOKS")
+
+
+def test_packages_that_go_past_the_sdks_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {transport.distribution: "1.2" for transport in TRANSPORTS}
+    monkeypatch.setattr("otel_sealed.cli.doctor.version_of", lambda name: there.get(name, ""))
+    monkeypatch.setattr("otel_sealed.cli.doctor.TESTED", ())
+    found = {line.about: (line.level, line.says) for line in lines()}
+    for transport in TRANSPORTS:
+        assert found[f"{transport.distribution} 1.2"] == ("note", transport.says)
+        assert "counted" in transport.says
+    assert {"litellm", "dspy", "smolagents", "boto3", "claude-agent-sdk"} <= there.keys()
 
 
 def test_the_command_exits_with_0_or_1_and_prints_a_line_or_an_object_each(

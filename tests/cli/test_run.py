@@ -419,3 +419,38 @@ def test_without_a_loss_it_says_so(tmp_path: Path) -> None:
     assert lines(summarise([])) == [f"no call was observed; {NOTHING_SEEN}"]
     (tmp_path / "x.jsonl").write_text("rubbish\n", "utf-8")
     assert lines(summarise([tmp_path / "x.jsonl"])) == [f"no call was observed; {NOTHING_SEEN}"]
+
+
+PASSES_BY = """\
+import json
+import urllib.request
+from otel_sealed.testing.strict import StrictProvider
+
+with StrictProvider(seed=7) as provider:
+    hello = {"role": "user", "content": "CANARY"}
+    ask = {"model": "claude-opus-5", "max_tokens": 4096, "messages": [hello]}
+    headers = {"x-api-key": "CANARY", "anthropic-version": "2023-06-01"}
+    for _ in range(2):
+        request = urllib.request.Request(
+            f"{provider.anthropic_url}/v1/messages",
+            json.dumps(ask).encode(),
+            {"content-type": "application/json", **headers},
+        )
+        urllib.request.urlopen(request).read()
+"""
+
+
+def test_calls_that_go_past_the_sdks_are_named(tmp_path: Path) -> None:
+    """Nothing was observed, and it is said why."""
+    script = tmp_path / "agent.py"
+    script.write_text(PASSES_BY)
+    ran = run(tmp_path, sys.executable, str(script))
+    assert ran.status == 0, ran.err
+    assert ran.screen[:3] == [
+        "otel-sealed: no call was observed",
+        "2 requests with turns of a model passed unobserved, so nothing can be said of them"
+        " (`otel-sealed doctor` says why):",
+        "  2 to 127.0.0.1 by http.client",
+    ]
+    assert ran.err.count("calls of models over http.client to 127.0.0.1 pass unobserved") == 1
+    assert "CANARY" not in ran.err

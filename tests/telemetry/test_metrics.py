@@ -244,6 +244,7 @@ def test_instruments_have_the_names_units_and_attributes_of_the_vocabulary() -> 
     bench = Bench()
     bench.emitter.internal_error("place", "KeyError")
     bench.emitter.leak("span")
+    bench.emitter.unobserved("httpx", "gateway.example", suppressed=False)
     bench.call(
         report(
             finding(Fate.DROPPED, Verdict.BREAKS),
@@ -260,6 +261,18 @@ def test_instruments_have_the_names_units_and_attributes_of_the_vocabulary() -> 
         for metric in data.resource_metrics[0].scope_metrics[0].metrics
     }
     assert found == {m.name: (m.unit, set(m.attributes)) for m in vocab.METRICS}
+
+
+def test_unobserved_requests_are_counted_by_client_and_host_from_0_on() -> None:
+    bench = Bench()
+    bench.emitter.noticing("httpx")
+    assert bench.sums("otel_sealed.unobserved") == {("httpx", "_OTHER"): 0}
+    for host in ("Gateway.Example:8443", "gateway.example", "no host\n", ""):
+        bench.emitter.unobserved("httpx", host, suppressed=False)
+    assert bench.sums("otel_sealed.unobserved") == {
+        ("httpx", "_OTHER"): 2,
+        ("httpx", "gateway.example"): 2,
+    }
 
 
 def test_no_metric_is_of_the_genai_conventions_or_breaks_prometheus_names() -> None:
