@@ -442,14 +442,17 @@ with StrictProvider(seed=7) as provider:
 
 def test_calls_that_go_past_the_sdks_are_named(tmp_path: Path) -> None:
     """Nothing was observed, and it is said why."""
-    script = tmp_path / "agent.py"
+    script = tmp_path / "passes_by.py"
     script.write_text(PASSES_BY)
     ran = run(tmp_path, sys.executable, str(script))
     assert ran.status == 0, ran.err
+    said = (
+        "2 requests with turns of a model passed unobserved, so nothing can be said of them"
+        " (`otel-sealed doctor` says why):"
+    )
     assert ran.screen[:3] == [
         "otel-sealed: no call was observed",
-        "2 requests with turns of a model passed unobserved, so nothing can be said of them"
-        " (`otel-sealed doctor` says why):",
+        said,
         "  2 to 127.0.0.1 by http.client",
     ]
     assert ran.err.count("calls of models over http.client to 127.0.0.1 pass unobserved") == 1

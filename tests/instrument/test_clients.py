@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import importlib
 import json
 import logging
 import multiprocessing
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import anthropic
-import botocore.session
 import httpx
 import httpx2
 import openai
@@ -43,6 +43,7 @@ MESSAGE = b'{"id":"msg_1","type":"message","role":"assistant","model":"m","conte
 CHAT = b'{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[]}'
 GEMINI = b'{"candidates":[{"content":{"parts":[{"text":"x"}],"role":"model"}}]}'
 OTHER = "_OTHER"
+BOTOCORE: Any = importlib.import_module("botocore.session")
 HERE = "127.0.0.1"
 TYPE = {"content-type": "application/json"}
 
@@ -63,7 +64,8 @@ class Server:
             def do_POST(self) -> None:
                 length = int(self.headers.get("content-length", 0))
                 body = self.rfile.read(length) if length else self._chunks()
-                server.seen.append(self.raw_requestline + self.headers.as_bytes() + body)
+                line: Any = vars(self)["raw_requestline"]
+                server.seen.append(line + self.headers.as_bytes() + body)
                 moved = self.path.removeprefix("/moved")
                 self.send_response(200 if moved == self.path else 307)
                 if moved != self.path:
@@ -109,7 +111,10 @@ def counted(reader: InMemoryMetricReader) -> dict[tuple[str, str], int]:
     """(client, host) → how often, where anything was."""
     data = reader.get_metrics_data()
     return {
-        (point.attributes["otel_sealed.http.client"], point.attributes["server.address"]): value
+        (
+            str(point.attributes["otel_sealed.http.client"]),
+            str(point.attributes["server.address"]),
+        ): value
         for resource in (data.resource_metrics if data else ())
         for scope in resource.scope_metrics
         for metric in scope.metrics
@@ -231,7 +236,7 @@ def test_a_get_is_not_counted(server: Server, reader: InMemoryMetricReader) -> N
 
 
 def _bedrock(url: str) -> Any:
-    session = botocore.session.Session()
+    session = BOTOCORE.Session()
     session.set_credentials("k", "s")
     client = session.create_client("bedrock-runtime", "eu-west-1", endpoint_url=url)
     say = {"role": "user", "content": [{"text": "x"}]}

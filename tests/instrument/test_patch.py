@@ -88,10 +88,14 @@ if legacy is not None:
 for _owner in (anthropic._base_client.SyncAPIClient, anthropic._base_client.AsyncAPIClient):
     if hasattr(_owner, "_copy_and_prepare"):  # since the SDK opens a span of its own
         OWNERS += ((_owner, ("_copy_and_prepare",)),)
+PLACES: dict[type, str] = {}
+"""Where a class is, of those that say something else."""
 for _client in CLIENTS:  # those that are installed, here or in the job of another version
     _there = _client.light and importlib.util.find_spec(_client.module.partition(".")[0])
     for _name, _method, _ in _client.methods if _there else ():
-        OWNERS += ((getattr(importlib.import_module(_client.module), _name), (_method,)),)
+        _owner = getattr(importlib.import_module(_client.module), _name)
+        OWNERS += ((_owner, (_method,)),)
+        PLACES[_owner] = _client.module
 HTTP = {_client.module.partition(".")[0] for _client in CLIENTS}
 ASK: dict[str, Any] = {"model": "m", "max_tokens": 9, "messages": []}
 MESSAGE = b'{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[]}'
@@ -99,7 +103,7 @@ MESSAGE = b'{"id":"msg_1","type":"message","role":"assistant","model":"m","conte
 
 def methods() -> dict[str, Any]:
     return {
-        f"{owner.__module__}.{owner.__qualname__}.{name}": vars(owner)[name]
+        f"{PLACES.get(owner, owner.__module__)}.{owner.__qualname__}.{name}": vars(owner)[name]
         for owner, names in OWNERS
         for name in names
     }
