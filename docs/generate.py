@@ -18,6 +18,7 @@ from otel_sealed import rulebook
 from otel_sealed.contract import Carrier, Rule
 from otel_sealed.model import Role
 from otel_sealed.providers import dialects, families, refusals
+from otel_sealed.triage.meaning import meaning
 from tests.test_architecture import ROOMS
 
 TREE: Final = Path(__file__).resolve().parents[1]
@@ -264,10 +265,15 @@ def _model(pattern: str) -> str:
 
 def _refusals(_: str) -> Iterator[str]:
     rows = (
-        (f"`{rejection}`", ", ".join(f"`{part}`" for part in parts))
+        (f"`{rejection}`", _meaning(rejection), ", ".join(f"`{part}`" for part in parts))
         for rejection, parts in refusals.FRAGMENTS
     )
-    return table(("Class", "Words"), rows)
+    return table(("Class", "What it means", "Words"), rows)
+
+
+def _meaning(rejection: str) -> str:
+    known = meaning(rejection)
+    return known.says if known else ""
 
 
 def _layers(_: str) -> Iterator[str]:
