@@ -451,7 +451,7 @@ def test_calls_that_go_past_the_sdks_are_named(tmp_path: Path) -> None:
         " (`otel-sealed doctor` says why):"
     )
     assert ran.screen[:3] == [
-        "otel-sealed: no call was observed",
+        f"otel-sealed: no call was observed; {NOTHING_SEEN}",
         said,
         "  2 to 127.0.0.1 by http.client",
     ]
