@@ -273,7 +273,11 @@ def _refusals(_: str) -> Iterator[str]:
 
 def _meaning(rejection: str) -> str:
     known = meaning(rejection)
-    return known.says if known else ""
+    if known is None:
+        return ""
+    rule = known.rule
+    see = f" ([{rule}]({home(rule)}.md#{rule.lower()}))" if rule else ""
+    return known.says.removesuffix(f" ({rule})") + see
 
 
 def _layers(_: str) -> Iterator[str]:

@@ -221,6 +221,8 @@ def _meaning(known: Meaning | None) -> Iterator[str]:
         return
     yield f"it means:  {known.says}"
     yield f"usually:   {known.whose}"
+    if known.rule:
+        yield f"the rule:  {explained(known.rule)}"
     yield "what to do, safest first"
     for number, remedy in enumerate(known.remedies, 1):
         yield f"  {number}. {remedy.does}; loses {remedy.loses}"

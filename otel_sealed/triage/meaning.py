@@ -167,4 +167,4 @@ def meaning(rejection: str) -> Meaning | None:
         return None
     artifact = known.artifact or CONCERNS[rejection][0]
     ways = remedies(artifact, known.fate, "", rejection, known.rule)
-    return Meaning(known.says, known.whose, ways)
+    return Meaning(known.says, known.whose, ways, known.rule)

@@ -282,11 +282,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a class of refusals means: in words, whose it usually is, and the ways out."""
+    """What a class of refusals means: in words, whose it usually is, the ways out, and its rule."""
 
     says: str
     whose: str
     remedies: tuple[Remedy, ...]
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

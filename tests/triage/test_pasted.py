@@ -454,6 +454,7 @@ def test_without_a_record_a_class_says_what_it_means_whose_it_is_and_the_ways_ou
     assert shape.rejection == found["rejection"]
     assert known.says in words
     assert known.whose in words
+    assert (not known.rule) is ("docs/rules.md" not in words)
     assert [way.does for way in known.remedies] == [w["does"] for w in found["meaning"]["remedies"]]
     assert known.remedies != ()
 
