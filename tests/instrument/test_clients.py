@@ -31,6 +31,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from otel_sealed.instrument import guard, instrument, state, uninstrument
 from otel_sealed.instrument.clients import CLIENTS
 from otel_sealed.telemetry.settings import Settings
+from otel_sealed.testing.sweep import Sweeper
 from tests.instrument.test_suppression import suppressing
 
 if TYPE_CHECKING:
@@ -310,6 +311,28 @@ def test_there_is_a_line_for_each_client_and_host(
         " that is observed; see `otel-sealed doctor`"
         for name in ("httpx", "requests")
     ]
+
+
+def test_nothing_of_a_request_goes_out_but_its_host(
+    handle: Handle, reader: InMemoryMetricReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Credentials, path, query, headers, body, and what is no host at all."""
+    words = {at: f"Kennung-{at}-4f71c09be2d6" for at in ("user", "path", "query", "body", "header")}
+    words["host"] = "kennung_host_5be102d7fa93"
+    assert handle.missing == ()
+    url = "https://{user}:{user}@{host}/{path}/v1/chat/completions?x={query}"
+    with (
+        httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200))) as client,
+        caplog.at_level(logging.DEBUG, "otel_sealed"),
+    ):
+        client.post(
+            url.format(**words), json={"model": words["body"]}, headers={"x": words["header"]}
+        )
+    assert counted(reader) == {("httpx", OTHER): 1}
+    said = [record.getMessage() for record in caplog.records if record.name == "otel_sealed"]
+    assert len(said) == 1
+    outputs: dict[str, str | bytes] = {"log": str(said), "metrics": str(reader.get_metrics_data())}
+    assert Sweeper(words).sweep(outputs) == []
 
 
 # ----------------------------------------------------------------------------- below an SDK

@@ -158,7 +158,7 @@ otel_sealed.instrument()
 import anthropic
 
 tool = {"name": "look", "input_schema": {"type": "object", "properties": {}}}
-thinks = {"type": "adaptive"}
+thinks = {"type": "enabled", "budget_tokens": 1024}
 ask = {"model": "claude-opus-4-6", "max_tokens": 4096, "thinking": thinks, "tools": [tool]}
 
 
