@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from otel_sealed.model import (
     Block,
@@ -199,10 +199,18 @@ class RawAnswer:
     anew: tuple[tuple[str, Json], ...] = field(default=(), repr=False)
 
 
+T = TypeVar("T")
+Answers = dict[tuple[object, int], Any]
+"""What was asked of whole turns, by their number, and of the messages of one request (-1)."""
+
+
 @quick
 @dataclass(frozen=True, slots=True)
 class Place:
     """The circumstances of one finding, as records: what `Dialect.traits` may look at.
+
+    Whatever has to look at all blocks of a turn, or at all messages, is asked `once_a_turn` or
+    `once_a_request`: for each finding anew it would cost their square.
 
     `block` is the received block (None for values that only went out), `at` the index of the
     message it stands or should stand in (None when the whole turn is gone), `live_from` the index
@@ -219,6 +227,22 @@ class Place:
     at: int | None
     live_from: int
     messages: tuple[Message, ...] = ()
+    answers: Answers = field(default_factory=dict, repr=False)
+
+    def once_a_turn(self, ask: Callable[[Place], T]) -> T:
+        """`ask` of this place, which depends on the turn and the messages alone."""
+        return self._once(ask, -1 if self.turn is None else self.turn.number)
+
+    def once_a_request(self, ask: Callable[[Place], T]) -> T:
+        """`ask` of this place, which depends on the messages alone."""
+        return self._once(ask, -1)
+
+    def _once(self, ask: Callable[[Place], T], number: int) -> T:
+        key = (ask, number)
+        if key not in self.answers:
+            self.answers[key] = ask(self)
+        found: T = self.answers[key]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

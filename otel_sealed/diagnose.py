@@ -27,7 +27,7 @@ class Change:
 
 
 def diagnose(received: Value, sample: Sample | None, others: Collection[bytes] = ()) -> Change:
-    """The likeliest cause; `others` are `canon` digests of other seals of the conversation."""
+    """The likeliest cause; `others` are `canon` digests of the seals of the conversation."""
     if sample is None or sample.size == 0:
         return Change(Cause.EMPTIED)
     if received.canon and received.canon in sample.layers:

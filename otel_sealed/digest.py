@@ -17,6 +17,8 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, Final, Literal
 
+from otel_sealed.steps import TEXT, of_text, spend
+
 SIZE = 16
 
 _WINDOWS = 8
@@ -26,6 +28,7 @@ _MIN_BLOB = 16
 _DEPTH = 64
 _MAX_BITS = 4096  # Python refuses to write much longer integers as decimals
 _URLSAFE = bytes.maketrans(b"-_", b"+/")
+_FIRST_GLUED = 8  # an id of a relay has two or three `__` before the value
 _DOMAINS = (b"t", b"b", b"i", b"j", b"c", b"a", b"k", b"e", b"x")
 _BLOCK = 64  # bytes SHA-256 takes at once, to which a key is filled up (RFC 2104)
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
@@ -79,6 +82,7 @@ def canonical(text: str) -> bytes:
 
 def layers(text: str, depth: int = 3) -> tuple[bytes, ...]:
     """`canonical` of `text` and of what it decodes to, at most `depth` times (double encoding)."""
+    spend(depth * of_text(text))
     found = [canonical(text)]
     while len(found) < depth:
         try:
@@ -99,7 +103,32 @@ def published(data: bytes) -> str:
 
 def runs(text: str) -> list[str]:
     """The base64-like runs of at least 24 characters in `text`."""
+    spend(of_text(text))
     return _RUN.findall(text)
+
+
+def endings(run: str) -> list[str]:
+    """The ends of a base64-like run that may be a value: each after a `__` that glues it on."""
+    found = glued(run, 0, len(run), SIZE)
+    spend(len(found) * of_text(run))
+    return [run[at:] for at in found]
+
+
+def glued(text: str, start: int, end: int, shortest: int) -> list[int]:
+    """Where a value may begin in a run of `text`, after a `__` that glues it to what is before.
+
+    A relay writes `call_1__thought__<value>`. base64url text has a `__` in every 4,096 characters,
+    too, so only the first few are looked after, and the last one: else a long run costs its square.
+    """
+    ends = end - shortest
+    found: list[int] = []
+    at = text.find("__", start, ends)
+    while at >= 0 and len(found) < _FIRST_GLUED:
+        found.append(at + 2)
+        at = text.find("__", at + 1, ends)
+    if at >= 0:
+        found.append(text.rfind("__", at, ends) + 2)
+    return found
 
 
 def plain(value: Any, depth: int = _DEPTH) -> Any:
@@ -113,12 +142,14 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
     if depth <= 0:
         return "…"
     if isinstance(value, dict):
+        spend(len(value))
         return {
             str(k): plain(v, depth - 1)
             for k, v in value.items()
             if v is not None and k not in _MARKERS
         }
     if isinstance(value, list):
+        spend(len(value))
         return [plain(v, depth - 1) for v in value]
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
@@ -140,6 +171,7 @@ def keyed(key: bytes, prefix: bytes = b"") -> Callable[[bytes], bytes]:
     outside = hashlib.sha256(block.translate(_OUTER)).copy
 
     def digest(data: bytes) -> bytes:
+        spend(1 + len(data) // TEXT)
         inner = inside()
         inner.update(data)
         outer = outside()
@@ -264,6 +296,7 @@ def _counted(value: Any, depth: int) -> str:
     if kind is str:
         return f'"{len(value)}:{value}'
     if depth > 0 and kind is dict:
+        spend(len(value))
         members = [
             f'"{len(key)}:{key}{_counted(inner, depth - 1)}'
             for key, inner in sorted(value.items(), key=_key)
@@ -271,6 +304,7 @@ def _counted(value: Any, depth: int) -> str:
         ]
         return f"{{{''.join(members)}}}"
     if depth > 0 and kind is list:
+        spend(len(value))
         return f"[{''.join([_counted(inner, depth - 1) for inner in value])}]"
     flat = plain(value, depth)
     if isinstance(flat, str):

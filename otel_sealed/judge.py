@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from otel_sealed.contract import Dialect, Place, Reads, Rule
 from otel_sealed.model import (
-    Block,
     Cause,
-    Facts,
     Fate,
     Finding,
     Kind,
@@ -21,11 +19,11 @@ from otel_sealed.model import (
     Speaker,
     State,
     Trait,
-    Turn,
     Verdict,
 )
 from otel_sealed.model.quick import evolve
 from otel_sealed.providers.families import Families, same
+from otel_sealed.steps import spend
 
 OWN_RULES: tuple[Rule, ...] = (
     Rule(
@@ -109,7 +107,7 @@ def circumstances(
             found.add(Trait.FOREIGN_TURN)
         if not turn.complete:
             found.add(Trait.TRUNCATED)
-        found |= _reader(turn, block, facts, families)
+        found |= _reader(place, families)
     if block is None or not block.sealed:
         found.add(Trait.NEVER_HELD)
     if block is not None and block.kind is Kind.TEXT and not block.payload_chars:
@@ -123,13 +121,31 @@ def circumstances(
 
 def _ends(place: Place) -> bool:
     """Whether the request ends in the answer itself, which called nothing: no loop goes on."""
-    later = place.messages[place.at or 0 :]
-    called = place.turn is None or any(b.kind is Kind.CALL for b in place.turn.blocks)
-    return not called and all(message.speaker is Speaker.MODEL for message in later)
+    called = place.turn is None or place.once_a_turn(_calls)
+    return not called and (place.at or 0) >= place.once_a_request(_answered_from)
 
 
-def _reader(turn: Turn, block: Block | None, facts: Facts, families: Families) -> set[Trait]:
+def _calls(place: Place) -> bool:
+    blocks = place.turn.blocks if place.turn is not None else ()
+    spend(len(blocks))
+    return any(block.kind is Kind.CALL for block in blocks)
+
+
+def _answered_from(place: Place) -> int:
+    """Index of the first of the messages at the end that are all the model's."""
+    messages = place.messages
+    at = len(messages)
+    while at and messages[at - 1].speaker is Speaker.MODEL:
+        spend()
+        at -= 1
+    return at
+
+
+def _reader(place: Place, families: Families) -> set[Trait]:
     """What the model asked for makes of blocks that another model sealed."""
+    turn, block, facts = place.turn, place.block, place.facts
+    if turn is None:
+        return set()
     if turn.vendor != facts.vendor or not turn.model or not facts.model:
         return set()
     found = set()
@@ -141,14 +157,18 @@ def _reader(turn: Turn, block: Block | None, facts: Facts, families: Families) -
     if (
         (block is None or block.reasons)
         and not same(turn.model, facts.model)
-        and not _projectable(turn)
+        and not place.once_a_turn(_projectable)
     ):
         found.add(Trait.NOT_PROJECTABLE)
     return found
 
 
-def _projectable(turn: Turn) -> bool:
+def _projectable(place: Place) -> bool:
     """Only a whole turn that stopped by itself, its reasoning in front, goes to another model."""
+    turn = place.turn
+    if turn is None:
+        return False
+    spend(len(turn.blocks))
     kinds = [block.kind is Kind.REASONING for block in turn.blocks]
     leading = kinds == sorted(kinds, reverse=True)
     return leading and turn.ended

@@ -14,6 +14,7 @@ from otel_sealed.digest import Digest
 from otel_sealed.model import Finding, Locus, ProviderVerdict, Rejection, Removal
 from otel_sealed.model.quick import evolve, quick
 from otel_sealed.providers.refusals import about_other_things, classify
+from otel_sealed.steps import spend
 
 _PATH = re.compile(r"messages\.\d{1,6}(\.content\.\d{1,6})?")
 _BAD_STATUS = 400
@@ -62,12 +63,11 @@ def provider_says(exchange: Exchange, answer: RawAnswer, digest: Digest) -> Said
 def overlay(findings: list[Finding], outcomes: Sequence[Outcome], said: Said) -> list[Finding]:
     """`findings` with what the provider said of each; a clean one it refused broke beyond us."""
     laid = []
+    removed = _removed(outcomes, said)
+    spend(len(findings))
     for finding in findings:
-        removed = any(
-            _means(removal, finding, outcomes) for removal in said.removals if not removal.allowed
-        )
         verdict = said.verdict
-        if verdict is ProviderVerdict.REMOVED and not removed:
+        if verdict is ProviderVerdict.REMOVED and finding.returned not in removed:
             verdict = ProviderVerdict.ACCEPTED
         against = verdict in (ProviderVerdict.REJECTED, ProviderVerdict.REMOVED)
         locus = Locus.BEYOND if against and finding.locus is None else finding.locus
@@ -77,16 +77,16 @@ def overlay(findings: list[Finding], outcomes: Sequence[Outcome], said: Said) ->
     return laid
 
 
-def _means(removal: Removal, finding: Finding, outcomes: Sequence[Outcome]) -> bool:
-    """Whether a removal names the block of a finding, by its path or by the id of its item."""
-    if removal.path:
-        return finding.returned == removal.path
-    return any(
-        outcome.sent is not None
-        and outcome.finding.returned == finding.returned
-        and removal.item in outcome.sent.anchors
-        for outcome in outcomes
-    )
+def _removed(outcomes: Sequence[Outcome], said: Said) -> set[str | None]:
+    """The places of the blocks the provider removed: named by path, or by the id of the item."""
+    removals = [removal for removal in said.removals if not removal.allowed]
+    items = {removal.item for removal in removals if not removal.path}
+    found: set[str | None] = {removal.path for removal in removals if removal.path}
+    for outcome in outcomes if items else ():
+        spend()
+        if outcome.sent is not None and not items.isdisjoint(outcome.sent.anchors):
+            found.add(outcome.finding.returned)
+    return found
 
 
 def _removals(answer: RawAnswer, digest: Digest) -> Iterator[Removal]:

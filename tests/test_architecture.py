@@ -79,9 +79,10 @@ def names(text: str) -> frozenset[str]:
 
 ROOMS = {
     # 0 ground
-    "model": Room(floor=0),
+    "model": Room(floor=0, siblings=names("steps")),
     "vocab": Room(floor=0, siblings=names("model")),
-    "digest": Room(floor=0, siblings=names("model")),
+    "steps": Room(floor=0),
+    "digest": Room(floor=0, siblings=names("model steps")),
     "errors": Room(floor=0),
     # 1 language
     "contract": Room(floor=1),

@@ -6,11 +6,12 @@ block, and hosts legitimately re-serialise them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from otel_sealed.model import Cause, Head, Message, Speaker, Turn
-from otel_sealed.model.prefixes import full_prefixes
+from otel_sealed.model.prefixes import Prefixes
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +26,6 @@ class Break:
 def told(messages: tuple[Message, ...]) -> tuple[tuple[int, bytes], ...]:
     """(index, digest) of every message that is not the model's own."""
     return tuple((m.index, m.digest) for m in messages if m.speaker is not Speaker.MODEL)
-
-
-def shared(parent: tuple[bytes, ...] | None, now: tuple[bytes, ...]) -> int:
-    """How many leading digests `now` has in common with its parent's."""
-    count = 0
-    for before, after in zip(parent or (), now, strict=False):
-        if before != after:
-            break
-        count += 1
-    return count
 
 
 def other_head(was: Head, now: Head) -> str:
@@ -65,23 +56,23 @@ def first_break(
     earlier messages may be gone (behind a compaction); system and tools still stand before them.
     Without a `head` only the messages are compared.
     """
-    full = full_prefixes(turns, homes)
     now = told(messages)
+    places = [index for index, _ in now]
+    prefixes = Prefixes(turns, homes, [digest for _, digest in now])
     for turn in turns:
         home = homes.get(turn.number)
-        before = full.get(turn.number)
-        if home is None or before is None:
+        length = prefixes.lengths.get(turn.number)
+        if home is None or length is None:
             continue
         name = other_head(turn.head, head) if head is not None else ""
         if name:
             return head_break(turn, name)
         if turn.number in exempt:
             continue
-        at = messages[home].index
-        here = tuple((index, digest) for index, digest in now if index < at)
-        for (index, digest), was in zip(here, before, strict=False):
-            if digest != was:
-                return Break(turn, Cause.MESSAGE, f"{root}.{index}")
-        if len(here) != len(before):
-            return Break(turn, Cause.MESSAGE, f"{root}.{here[-1][0] if here else 0}")
+        here = bisect_left(places, messages[home].index)
+        agreed = prefixes.agreed[turn.number]
+        if agreed < min(here, length):
+            return Break(turn, Cause.MESSAGE, f"{root}.{places[agreed]}")
+        if here != length:
+            return Break(turn, Cause.MESSAGE, f"{root}.{places[here - 1] if here else 0}")
     return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from otel_sealed.model import (
@@ -13,6 +15,7 @@ from otel_sealed.model import (
     Lineage,
     Message,
     Role,
+    Shadow,
     SlotAt,
     Speaker,
     State,
@@ -20,12 +23,15 @@ from otel_sealed.model import (
     Value,
 )
 from otel_sealed.model.quick import evolve, quick
+from otel_sealed.steps import spend
 from otel_sealed.wire.read import live_from
-from otel_sealed.wire.search import Search, Stray, Wanted
+from otel_sealed.wire.search import Search, Shadows, Stray, Wanted
 
 Placed = tuple[SlotAt, Block]
 LEAST_SEAL = 48
 """Bytes; what is shorter, or no base64, was issued by nobody: a host wrote it."""
+NEIGHBOURS = 8
+"""Blocks before and after one that it may have been joined with: a host joins what is adjacent."""
 
 
 @quick
@@ -120,6 +126,7 @@ class Scene:
         self.probe = probe
         self.vendor_of = vendor_of
         self.explained: set[tuple[SlotAt, str]] = set()
+        self._explained: set[bytes] = set()
         self.taken: dict[bytes, int] = {}
         self.seals: dict[bytes, list[Held]] = {}
         for held in self.sealed():
@@ -135,7 +142,26 @@ class Scene:
         self.newest = self._latest_compaction(present=False)
         self._strays: Mapping[bytes, Stray] | None = None
         self._places: dict[str, SlotAt] | None = None
+        self._parts: dict[int, Part] = {}
         self._results: dict[bytes, int] | None = None
+
+    def held_at(self, canon: bytes, slot: SlotAt) -> Held | None:
+        """The seal of that digest in the block at a place."""
+        spend()
+        return self._held_at.get((canon, slot))
+
+    @cached_property
+    def _held_at(self) -> dict[tuple[bytes, SlotAt], Held]:
+        found: dict[tuple[bytes, SlotAt], Held] = {}
+        for held in self.sealed():
+            found.setdefault((held.value.canon, held.slot), held)
+        return found
+
+    def explain(self, canon: bytes) -> None:
+        """A turn accounts for all places that have the seal of that digest."""
+        if canon not in self._explained:
+            self._explained.add(canon)
+            self.explained.update((held.slot, held.value.artifact) for held in self.seals[canon])
 
     def block(self, slot: SlotAt) -> Block:
         """The block at a place."""
@@ -153,6 +179,7 @@ class Scene:
                 for at, message in enumerate(self.messages)
                 for index in range(len(message.blocks))
             }
+            spend(len(self._places))
         while path:
             if path in self._places:
                 return self._places[path]
@@ -163,6 +190,7 @@ class Scene:
         """Every sealed value of the request in order of its places."""
         for at, message in enumerate(self.messages):
             for index, block in enumerate(message.blocks):
+                spend()
                 for value in block.values:
                     if value.role is Role.SEAL and value.state is State.PRESENT:
                         yield Held((at, index), block, value)
@@ -175,19 +203,48 @@ class Scene:
         """Whether `vendor` is known and another than the one the request goes to."""
         return bool(self.names.vendor and vendor and vendor != self.names.vendor)
 
-    def wanted(self) -> tuple[Wanted, ...]:
-        """The seals of the lineage that stand in no slot of the request."""
-        return tuple(
-            Wanted(value.canon, value.size)
+    def part(self, turn: Turn) -> Part:
+        """What the request has of a turn."""
+        found = self._parts.get(turn.number)
+        if found is None:
+            found = self._parts[turn.number] = Part(self, turn)
+        return found
+
+    @cached_property
+    def _lost(self) -> dict[bytes, Wanted]:
+        """By `canon`, the seals of the lineage that are in no slot of the request, in order."""
+        return {
+            value.canon: Wanted(value.canon, value.size)
             for value in self._received()
             if value.canon not in self.seals
-        )
+        }
+
+    @cached_property
+    def _order(self) -> tuple[list[Wanted], dict[bytes, int]]:
+        lost = list(self._lost.values())
+        return lost, {one.canon: at for at, one in enumerate(lost)}
+
+    def lost_near(self, value: Value) -> Sequence[Wanted]:
+        """The lost seals that came in shortly before and after a lost one, and that one itself."""
+        lost, order = self._order
+        at = order.get(value.canon, 0)
+        return lost[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]
 
     def stray(self, value: Value) -> Stray | None:
         """Where a seal that is in no slot was found in the body; the body is searched once."""
         if self._strays is None:
-            self._strays = self.probe.find(self.wanted())
+            self._strays = self.probe.find(tuple(self._lost.values()))
         return self._strays.get(value.canon)
+
+    @cached_property
+    def texts(self) -> Mapping[SlotAt, list[tuple[str, str]]]:
+        """By block, path and text of the ordinary texts in it."""
+        found: dict[SlotAt, list[tuple[str, str]]] = {}
+        for path, text in self.probe.texts():
+            slot = self.slot_at(path)
+            if slot is not None:
+                found.setdefault(slot, []).append((path, text))
+        return found
 
     def answered(self, turn: Turn) -> int | None:
         """Index of the message under way that has the result of a call of the turn, if any."""
@@ -215,6 +272,7 @@ class Scene:
     def _received(self) -> Iterator[Value]:
         for turn in self.expected:
             for block in turn.blocks:
+                spend()
                 for value in block.seals():
                     if value.state is State.PRESENT:
                         yield value
@@ -234,6 +292,7 @@ class Scene:
     def _latest_compaction(self, *, present: bool) -> SlotAt | None:
         """(turn, block) of the newest compaction seal issued, or of the newest in this request."""
         for turn in reversed(self.expected):
+            spend(len(turn.blocks))
             for index in range(len(turn.blocks) - 1, -1, -1):
                 block = turn.blocks[index]
                 here = any(value.canon in self.seals for value in block.seals())
@@ -262,6 +321,117 @@ def _as_returned(block: Block, sent: Collection[bytes]) -> Block:
     if not here and any(v.canon in sent for v in others.values() if v.canon):
         came = [evolve(others.get(v.artifact, v), role=v.role) for v in came]
     return evolve(block, values=tuple(came))
+class Part:
+    """What a request has of one turn, and what the turn says: each asked for at most once."""
+
+    def __init__(self, scene: Scene, turn: Turn) -> None:
+        self._scene = scene
+        self._turn = turn
+        self.region = scene.regions.get(turn.number, [])
+        spend(len(turn.blocks) + len(self.region))
+
+    @cached_property
+    def slots(self) -> list[SlotAt]:
+        """The places of the turn, in their order."""
+        return [slot for slot, _ in self.region]
+
+    @cached_property
+    def stand_ins(self) -> StandIns:
+        """Readable stand-ins of the turn's seals."""
+        return StandIns(self._turn)
+
+    @cached_property
+    def readable(self) -> list[int]:
+        """Indices of the blocks whose payload is text that can be read."""
+        blocks = enumerate(self._turn.blocks)
+        return [i for i, b in blocks if b.payload and b.kind in (Kind.TEXT, Kind.REASONING)]
+
+    @cached_property
+    def dummy(self) -> str | None:
+        """Path of a call that is none of the turn's sealed ones and bears a documented dummy."""
+        own = {b.payload for b in self._turn.blocks if b.sealed}
+        dummies = self._scene.names.placeholders
+        calls = (
+            (slot, b) for slot, b in self.region if b.kind is Kind.CALL and b.payload not in own
+        )
+        return next(
+            (self._scene.path(s) for s, b in calls if any(v.canon in dummies for v in b.seals())),
+            None,
+        )
+
+    @cached_property
+    def quoted(self) -> Mapping[bytes, str]:
+        """By digest, path of the first ordinary text of the turn that holds a stand-in."""
+        shadows = Shadows(
+            s for b in self._turn.blocks for s in b.shadows if s.digest not in self.stand_ins.spoken
+        )
+        found: dict[bytes, str] = {}
+        for slot in self.slots if shadows else ():
+            for path, text in self._scene.texts.get(slot, ()):
+                for shadow in self._scene.probe.holds(text, shadows):
+                    found.setdefault(shadow.digest, path)
+        return found
+
+    def substitute(self, block: Block) -> str | None:
+        """Path of ordinary text that is, or in the turn's own messages holds, a stand-in."""
+        shadows = self.stand_ins.of(block)
+        if shadows is self.stand_ins.unsealed:
+            return self._substitute
+        return self._found(shadows)
+
+    @cached_property
+    def _substitute(self) -> str | None:
+        return self._found(self.stand_ins.unsealed)
+
+    def _found(self, shadows: tuple[Shadow, ...]) -> str | None:
+        if not shadows:
+            return None
+        spend(len(shadows))
+        exact = self._scene.probe.readable(shadows)
+        quoted = (self.quoted[s.digest] for s in shadows if s.digest in self.quoted)
+        return exact or next(quoted, None)
+
+    @cached_property
+    def swallowed(self) -> frozenset[bytes]:
+        """Digests of thinking of the turn that a longer text of another sealed part holds."""
+        thoughts = Shadows(
+            Shadow(b.payload, b.payload_chars)
+            for b in self._turn.blocks
+            if b.payload and b.kind is Kind.REASONING
+        )
+        probe, path = self._scene.probe, self._scene.path
+        return frozenset(
+            shadow.digest
+            for slot, sent in self.region
+            if thoughts and sent.sealed
+            for shadow in probe.holds_at(path(slot), thoughts)
+            if shadow.digest != sent.payload and shadow.chars < sent.payload_chars
+        )
+
+    def shadows_near(self, index: int) -> tuple[list[int], tuple[Shadow, ...]]:
+        """Indices and texts of the readable blocks near a block, and its own."""
+        first = bisect_left(self.readable, index - NEIGHBOURS)
+        near = self.readable[first : bisect_left(self.readable, index + NEIGHBOURS + 1)]
+        blocks = self._turn.blocks
+        return near, tuple(Shadow(blocks[i].payload, blocks[i].payload_chars) for i in near)
+
+
+class StandIns:
+    """The readable stand-ins of the seals of a turn, less what it said as ordinary text anyway."""
+
+    def __init__(self, turn: Turn) -> None:
+        """Goes through the blocks of the turn once."""
+        spend(len(turn.blocks))
+        blocks = turn.blocks
+        self.spoken = frozenset(b.payload for b in blocks if b.kind is Kind.TEXT and not b.shadows)
+        self.unsealed = self._unsaid(s for b in blocks if not b.sealed for s in b.shadows)
+
+    def of(self, block: Block) -> tuple[Shadow, ...]:
+        """Those of a block: its own, else those of all blocks without a seal (`unsealed`)."""
+        return self._unsaid(block.shadows) if block.shadows else self.unsealed
+
+    def _unsaid(self, shadows: Iterable[Shadow]) -> tuple[Shadow, ...]:
+        return tuple(s for s in shadows if s.digest not in self.spoken)
 
 
 def path_of(root: str, message: Message, index: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from otel_sealed.align.scene import Held, Placed, Scene, same_artifact
-from otel_sealed.align.whole import cut_up, swallowed, text_merged
+from otel_sealed.align.whole import cut_up, text_merged
 from otel_sealed.diagnose import diagnose
 from otel_sealed.model import (
     Block,
@@ -12,7 +12,6 @@ from otel_sealed.model import (
     Finding,
     Kind,
     Locus,
-    Shadow,
     SlotAt,
     Speaker,
     State,
@@ -38,12 +37,12 @@ def seal_row(
     found = scene.seals.get(value.canon, [])
     row = Finding(value.artifact, Fate.INTACT, digest_in=value.digest, size_in=value.size)
     if turn.number in scene.held or scene.kept(turn, block):
-        return _held(scene, row, found), bool(found)
+        return _held(scene, row, value, found), bool(found)
     if not found or _taken(scene, value, found, placed):
         row, there = _absent(scene, row, turn, index, value, placed)
         return _by_sdk(row) if value.lost else row, there
     here = _choose(scene, value, found, placed)
-    scene.explained.update((held.slot, held.value.artifact) for held in found)
+    scene.explain(value.canon)
     fate, cause = _broken(scene, turn, index, block, here) or _moved(
         scene, turn, block, value, placed, here, shape
     )
@@ -76,26 +75,26 @@ def sent_as(row: Finding, value: Value, path: str | None = None) -> Finding:
     return evolve(row, digest_out=value.digest, size_out=value.size, returned=returned)
 
 
-def _held(scene: Scene, row: Finding, found: list[Held]) -> Finding:
+def _held(scene: Scene, row: Finding, value: Value, found: list[Held]) -> Finding:
     """The server keeps it: absence is right, sending it as well is once too often."""
     if not found:
         return evolve(row, fate=Fate.SERVER_HELD)
-    scene.explained.update((held.slot, held.value.artifact) for held in found)
+    scene.explain(value.canon)
     row = sent_as(row, found[0].value, scene.path(found[0].slot))
     return evolve(row, fate=Fate.DUPLICATED, cause=Cause.SERVER_STATE, locus=Locus.PROCESS)
 
 
 def _taken(scene: Scene, value: Value, found: list[Held], placed: Placed | None) -> bool:
     """Whether a value that came several times stands in fewer places, and none of them is ours."""
-    ours = placed is not None and any(held.slot == placed[0] for held in found)
+    ours = placed is not None and scene.held_at(value.canon, placed[0]) is not None
     return not ours and len(found) < scene.issued[value.canon]
 
 
 def _choose(scene: Scene, value: Value, found: list[Held], placed: Placed | None) -> Held:
     """The place that answers for this issue of the value: its counterpart's, else the next."""
-    for held in found if placed else ():
-        if placed is not None and held.slot == placed[0]:
-            return held
+    ours = scene.held_at(value.canon, placed[0]) if placed is not None else None
+    if ours is not None:
+        return ours
     nth = scene.taken.get(value.canon, 0)
     scene.taken[value.canon] = nth + 1
     return found[min(nth, len(found) - 1)]
@@ -164,32 +163,16 @@ def _absent(
     if stray is not None:
         return _astray(scene, row, turn, stray), False
     block = turn.blocks[index]
-    path = _substitute(scene, turn, block)
+    path = scene.part(turn).substitute(block)
     if path is not None:
         return evolve(row, fate=Fate.SUBSTITUTED, returned=path), False
-    if swallowed(scene, turn, block):
+    if block.kind is Kind.REASONING and block.payload in scene.part(turn).swallowed:
         return evolve(row, fate=Fate.MERGED), False
-    path = _dummy(scene, turn, block) if placed is None else None
+    path = scene.part(turn).dummy if placed is None and block.kind is Kind.CALL else None
     if path is not None:
         return evolve(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER, returned=path), False
     cause = None if scene.regions.get(turn.number) else Cause.WHOLE_TURN
     return evolve(row, fate=Fate.DROPPED, cause=cause), False
-
-
-def _dummy(scene: Scene, turn: Turn, block: Block) -> str | None:
-    """Path of another call of the turn that bears a documented dummy, where a call is gone."""
-    if block.kind is not Kind.CALL:
-        return None
-    own = {b.payload for b in turn.blocks if b.sealed}
-    return next(
-        (
-            scene.path(slot)
-            for slot, sent in scene.regions.get(turn.number, ())
-            if sent.kind is Kind.CALL and sent.payload not in own
-            if any(value.canon in scene.names.placeholders for value in sent.seals())
-        ),
-        None,
-    )
 
 
 def _changed(
@@ -199,15 +182,15 @@ def _changed(
     path, artifact = scene.path(slot), value.artifact
     if now.canon in scene.names.placeholders:
         return evolve(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER), False
-    if scene.probe.slot_holds(path, artifact, stand_ins(turn, turn.blocks[index])):
+    if scene.probe.slot_holds(path, artifact, scene.part(turn).stand_ins.of(turn.blocks[index])):
         return evolve(row, fate=Fate.SUBSTITUTED, cause=Cause.READABLE_TEXT), False
-    if scene.probe.joined_seals(path, artifact, scene.wanted()) > 1:
+    if scene.probe.joined_seals(path, artifact, scene.lost_near(value)) > 1:
         return evolve(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS), True
     if cut_up(scene, turn, slot, value):
         return evolve(row, fate=Fate.SPLIT), True
     binary = artifact in scene.names.binary
     sample = scene.probe.sample(path, artifact, value.size, binary=binary)
-    change = diagnose(value, sample, scene.issued.keys() - {value.canon})
+    change = diagnose(value, sample, scene.issued.keys())
     crossed = change.cause is Cause.DOUBLE_ENCODED and scene.foreign(turn)
     fate = Fate.FOREIGN if crossed else Fate.MODIFIED
     return evolve(row, fate=fate, cause=change.cause, detail=change.detail), True
@@ -228,19 +211,3 @@ def _astray(scene: Scene, row: Finding, turn: Turn, stray: Stray) -> Finding:
     if stray.part and stray.spot is Spot.SLOT:  # glued to another seal, in that one's slot
         return evolve(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS)
     return evolve(row, fate=Fate.MISPLACED, cause=cause)
-
-
-def _substitute(scene: Scene, turn: Turn, block: Block) -> str | None:
-    """Path of ordinary text that is or holds a readable stand-in of the seal."""
-    shadows = stand_ins(turn, block)
-    near = frozenset(
-        scene.messages[slot[0]].index for slot, _ in scene.regions.get(turn.number, [])
-    )
-    return scene.probe.readable(shadows, near) if shadows else None
-
-
-def stand_ins(turn: Turn, block: Block) -> tuple[Shadow, ...]:
-    """Readable stand-ins of a seal, less what the turn said as ordinary text anyway."""
-    spoken = {b.payload for b in turn.blocks if b.kind is Kind.TEXT and not b.shadows}
-    own = block.shadows or tuple(s for b in turn.blocks if not b.sealed for s in b.shadows)
-    return tuple(s for s in own if s.digest not in spoken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from otel_sealed.align.prefix import Break, first_break, head_break, other_head
@@ -71,7 +72,8 @@ def surroundings_behind(
 def exempt(outcomes: Iterable[Outcome], bound: Collection[int]) -> set[int]:
     """The turns of `bound` whose earlier messages may be gone, behind a compaction."""
     behind = [o.turn.number for o in outcomes if o.turn and _compacts(o)]
-    return {number for number in bound if behind and number >= min(behind)}
+    first = min(behind, default=sys.maxsize)
+    return {number for number in bound if number >= first}
 
 
 def _compacts(outcome: Outcome) -> bool:

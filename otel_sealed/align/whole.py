@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from itertools import pairwise
 
 from otel_sealed.align.scene import Held, Placed, Scene, same_artifact
 from otel_sealed.model import Block, Fate, Kind, Shadow, SlotAt, State, Trait, Turn, Value
+from otel_sealed.steps import spend
+from otel_sealed.wire.search import Shadows
 
 _MAX_PIECES = 4
 
@@ -34,12 +38,19 @@ def shape(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Fate | None:
         return Fate.SPLIT
     if scene.names.messages_are_steps and unsigned_steps(scene, turn, pairs):
         return Fate.SPLIT
+    spend(2 * len(turn.blocks))
     if all(pairs[i][0] < pairs[j][0] for i, j in pairwise(sorted(pairs))):
         return None
-    sealed = [i for i in pairs if turn.blocks[i].sealed]
-    if any((i < j) != (pairs[i][0] < pairs[j][0]) for i in sealed for j in pairs if i != j):
-        return Fate.REORDERED
-    reasoned = any(turn.blocks[i].kind is Kind.REASONING for i in sealed)
+    last = last_sealed = (-1, -1)
+    reasoned = False
+    for i in sorted(pairs):
+        slot, block = pairs[i][0], turn.blocks[i]
+        if slot < last_sealed or (block.sealed and slot < last):
+            return Fate.REORDERED
+        last = max(last, slot)
+        if block.sealed:
+            last_sealed = max(last_sealed, slot)
+            reasoned = reasoned or block.kind is Kind.REASONING
     return Fate.REORDERED if reasoned and _shuffled(turn, pairs) else None
 
 
@@ -66,16 +77,17 @@ def _shuffled(turn: Turn, pairs: dict[int, Placed]) -> bool:
 
     Of a text it said twice nobody can tell which one is left.
     """
-    said = [block.payload for block in turn.blocks]
-    sure = [i for i in pairs if turn.blocks[i].anchors or said.count(said[i]) == 1]
-    return any(
-        turn.blocks[i].kind is not turn.blocks[j].kind
-        and pairs[i][0][0] == pairs[j][0][0]
-        and pairs[i][0] > pairs[j][0]
-        for i in sure
-        for j in sure
-        if i < j
-    )
+    said = Counter(block.payload for block in turn.blocks)
+    last: dict[int, dict[Kind, SlotAt]] = {}
+    for i in sorted(pairs):
+        slot, block = pairs[i][0], turn.blocks[i]
+        if not (block.anchors or said[block.payload] == 1):
+            continue
+        before = last.setdefault(slot[0], {})
+        if any(kind is not block.kind and other > slot for kind, other in before.items()):
+            return True
+        before[block.kind] = max(before.get(block.kind, slot), slot)
+    return False
 
 
 def closed_up(turn: Turn, pairs: dict[int, Placed]) -> frozenset[int]:
@@ -83,6 +95,7 @@ def closed_up(turn: Turn, pairs: dict[int, Placed]) -> frozenset[int]:
 
     That is a marker, or a call; what is sealed itself has a row of its own.
     """
+    spend(len(turn.blocks))
     touching: set[int] = set()
     for before, after in pairwise(sorted(pairs)):
         gone = turn.blocks[before + 1 : after]
@@ -99,32 +112,15 @@ def text_merged(scene: Scene, turn: Turn, index: int, block: Block, here: Held) 
     if here.block.payload == block.payload or here.block.payload_chars <= block.payload_chars:
         return False
     path = scene.path(here.slot)
-    spoken = [
-        i for i, b in enumerate(turn.blocks) if b.payload and b.kind in (Kind.TEXT, Kind.REASONING)
-    ]
-    texts = tuple(Shadow(turn.blocks[i].payload, turn.blocks[i].payload_chars) for i in spoken)
+    spoken, texts = scene.part(turn).shadows_near(index)
     used = [spoken[i] for i in scene.probe.composed(path, texts)]
     if used and (index in used or not block.payload):
         return used != [index]
-    others = tuple(text for i, text in zip(spoken, texts, strict=True) if i != index)
-    own = Shadow(block.payload, block.payload_chars)
-    if block.payload and not scene.probe.holds_at(path, (own,)):
+    others = Shadows(text for i, text in zip(spoken, texts, strict=True) if i != index)
+    own = Shadows((Shadow(block.payload, block.payload_chars),))
+    if block.payload and not scene.probe.holds_at(path, own):
         return False
     return bool(scene.probe.holds_at(path, others))
-
-
-def swallowed(scene: Scene, turn: Turn, block: Block) -> bool:
-    """Whether the signed text of a lost seal stands inside another sealed part of its turn."""
-    if block.kind is not Kind.REASONING or not block.payload:
-        return False
-    own = (Shadow(block.payload, block.payload_chars),)
-    return any(
-        sent.sealed
-        and sent.payload != block.payload
-        and sent.payload_chars > block.payload_chars
-        and bool(scene.probe.holds_at(scene.path(slot), own))
-        for slot, sent in scene.regions.get(turn.number, [])
-    )
 
 
 def in_pieces(scene: Scene, placed: Placed, signed: Value) -> bool:
@@ -147,8 +143,10 @@ def in_pieces(scene: Scene, placed: Placed, signed: Value) -> bool:
 
 def cut_up(scene: Scene, turn: Turn, slot: SlotAt, value: Value) -> bool:
     """Whether the sealed slots of a turn from `slot` on hold one seal in pieces."""
-    later = [place for place, _ in scene.regions.get(turn.number, []) if place > slot]
-    return any(_pieces(scene, start, value) for start in (slot, *later[:_MAX_PIECES]))
+    slots = scene.part(turn).slots
+    after = bisect_right(slots, slot)
+    later = slots[after : after + _MAX_PIECES]
+    return any(_pieces(scene, start, value) for start in (slot, *later))
 
 
 def _pieces(scene: Scene, slot: SlotAt, value: Value) -> bool:
@@ -172,10 +170,13 @@ def _pieces(scene: Scene, slot: SlotAt, value: Value) -> bool:
 
 def _following(scene: Scene, slot: SlotAt) -> list[SlotAt]:
     """The next few places from `slot` on, over the edges of messages that hold one block each."""
-    places = [
-        (at, index)
-        for at in range(slot[0], min(slot[0] + _MAX_PIECES, len(scene.messages)))
-        for index in range(len(scene.messages[at].blocks))
-        if (at, index) >= slot
-    ]
-    return places[:_MAX_PIECES]
+    places: list[SlotAt] = []
+    at, index = slot
+    while at < min(slot[0] + _MAX_PIECES, len(scene.messages)) and len(places) < _MAX_PIECES:
+        if index < len(scene.messages[at].blocks):
+            places.append((at, index))
+            index += 1
+        else:
+            at, index = at + 1, 0
+    spend(len(places))
+    return places

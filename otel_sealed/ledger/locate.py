@@ -22,7 +22,8 @@ from otel_sealed.ledger.owners import owners
 from otel_sealed.ledger.poll import Poll, best_tip, polled
 from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import Kind, Lineage, Message, Role, SlotAt, Speaker, Turn
-from otel_sealed.model.prefixes import full_prefixes
+from otel_sealed.model.prefixes import Prefixes
+from otel_sealed.steps import spend
 
 _MAX_LINE = 4096
 
@@ -75,9 +76,10 @@ def _lineage(ledger: Found, asked: _Asked) -> Lineage:
     tip = _tip(poll, voted, held, messages, follows=follows)
     own = () if held and held[-1].number == tip else _line(ledger, tip, least, absent)
     line = {turn.number: turn for turn in (*held, *own)}
+    places = _places(poll)
     for number in sorted(poll.strong - line.keys()):
         turn = ledger.get(number)
-        if turn is not None and not _rival(turn, line, poll):
+        if turn is not None and not _rival(places.get(number, ()), line):
             line[number] = turn
     turns = tuple(line[n] for n in sorted(line))
     owner = owners(messages, poll, turns)
@@ -118,6 +120,7 @@ def _tip(
     if tip < 0 and follows:
         tip = _followed(poll.ledger, poll.ledger.last(poll.conversation), messages)
     while tip in poll.without:
+        spend()
         turn = poll.ledger.get(tip)
         tip = -1 if turn is None else turn.parent
     return _behind(poll.ledger, tip, poll.conversation if follows and poll.compacted else b"")
@@ -141,16 +144,15 @@ def _ahead(poll: Poll, owner: Mapping[SlotAt, int], tip: int) -> tuple[Turn, ...
 def _followed(ledger: Found, last: int, messages: Sequence[Message]) -> int:
     """The newest turn up to `last` that a request in which none is found may follow, or -1."""
     line = _line(ledger, last)
-    full = full_prefixes(line, [turn.number for turn in line])
     now = tuple(m.digest for m in messages if m.speaker is not Speaker.MODEL)
+    prefixes = Prefixes(line, [turn.number for turn in line], now)
     for turn in reversed(line):
-        was = full.get(turn.number)
-        if was is None:
+        length = prefixes.lengths.get(turn.number)
+        if length is None:
             return turn.number
-        if set(was).isdisjoint(now):
-            return -1
-        if was != now:
-            return turn.number
+        if not now or prefixes.agreed[turn.number] < max(length, len(now)):
+            was = prefixes.full(turn.number)
+            return -1 if set(was).isdisjoint(now) else turn.number
     return -1
 
 
@@ -160,6 +162,7 @@ def _placed(poll: Poll, line: Mapping[int, Turn], tip: int, found: Iterable[int]
     placed = {n for n in found if n > newest}
     end = line.get(tip)
     while end is not None and end.number not in poll.solid:
+        spend()
         placed.add(end.number)
         end = line.get(end.parent)
     return placed
@@ -198,6 +201,7 @@ def expect(
         return
     keys = list(more)
     for message, chain in zip(messages, chains, strict=True):
+        spend(1 + len(message.blocks))
         for block in message.blocks:
             keys += [v.canon for v in block.values if v.role is Role.SEAL]
             keys += (*block.anchors, *block.hidden)
@@ -249,6 +253,7 @@ def _line(ledger: Found, tip: int, least: int = -1, most: int = sys.maxsize) -> 
     absent = 0
     turn = ledger.get(tip) if tip >= 0 else None
     while turn is not None and len(line) < _MAX_LINE:
+        spend()
         line.append(turn)
         absent += turn.number < least
         if absent > most and not turn.prefix_shared:
@@ -278,9 +283,16 @@ def _compacts(turn: Turn) -> bool:
     return any(block.kind is Kind.COMPACTION and block.sealed for block in turn.blocks)
 
 
-def _rival(turn: Turn, line: Mapping[int, Turn], poll: Poll) -> bool:
-    """Whether `turn` is only another holder of keys that a turn of the line explains."""
-    for slot_numbers in poll.by_slot.values():
-        if turn.number in slot_numbers and not any(n in line for n in slot_numbers):
-            return False
-    return True
+def _places(poll: Poll) -> dict[int, list[tuple[int, ...]]]:
+    """By turn, the turns that each place may be of that may be of it."""
+    found: dict[int, list[tuple[int, ...]]] = {}
+    for numbers in poll.by_slot.values():
+        spend(1 + len(numbers))
+        for number in numbers:
+            found.setdefault(number, []).append(numbers)
+    return found
+
+
+def _rival(places: Iterable[tuple[int, ...]], line: Mapping[int, Turn]) -> bool:
+    """Whether a turn is only another holder of keys that a turn of the line explains."""
+    return all(any(n in line for n in numbers) for numbers in places)

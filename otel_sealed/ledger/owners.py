@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
 
 from otel_sealed.ledger.poll import Poll
 from otel_sealed.model import Kind, Message, SlotAt, Speaker, Turn
+from otel_sealed.steps import spend
 
 
 def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -> dict[SlotAt, int]:
@@ -17,6 +19,10 @@ def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -
     """
     known = {turn.number for turn in turns}
     homes = _homes(messages, poll, known)
+    local: dict[int, list[int]] = {}
+    for number, places in homes.items():
+        for place in places:
+            local.setdefault(place, []).append(number)
     apart = _Apart(messages, poll)
     near = _near(poll)
     owner: dict[SlotAt, int] = {}
@@ -34,7 +40,7 @@ def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -
             ]
             for index in range(len(message.blocks))
         }
-        _send_home(found, message, at, homes)
+        _send_home(found, message, local.get(at, ()), homes)
         sure = {numbers[0] for numbers in found.values() if len(numbers) == 1}
         mine = []
         for index, numbers in found.items():
@@ -68,6 +74,9 @@ class _Apart:
         runs = poll.runs if poll.sure else []
         self._run_of = {at: number for number, run in enumerate(runs) for at, _ in run}
         self._homes: dict[int, set[int]] = {}
+        self._calls: dict[int, int] = {}
+        self._shown: dict[int, set[bytes]] = {}
+        self._sealed: dict[int, bool] = {}
         held: dict[int, dict[int, int]] = {}
         for (at, index), numbers in poll.by_slot.items() if runs else ():
             for n in numbers:
@@ -76,12 +85,14 @@ class _Apart:
                 block = messages[at].blocks[index]
                 if (at, index) in poll.sure and (block.anchors or n in poll.look(block.payload)):
                     self._homes.setdefault(n, set()).add(self._run_of[at])
+        most = {n: max(counts.values()) for n, counts in held.items()}
         for slot in poll.sure:
             run = self._run_of[slot[0]]
             for n in poll.by_slot[slot]:
-                most = max(held[n].values())
-                if n not in self._homes and most > 1 and held[n][run] == most:
+                spend()
+                if n not in self._homes and most[n] > 1 and held[n][run] == most[n]:
                     self._homes[n] = {run}
+        self._last_home = {n: max(homes) for n, homes in self._homes.items()}
 
     def from_(self, at: int, number: int) -> bool:
         """Whether turn `number` stands apart from message `at`."""
@@ -98,12 +109,21 @@ class _Apart:
         call = blocks[index]
         if turn is None or call.kind is not Kind.CALL or call.anchors:
             return False
-        if any(block.sealed for block in blocks):
+        if at not in self._sealed:
+            self._sealed[at] = any(block.sealed for block in blocks)
+            spend(len(blocks))
+        if self._sealed[at]:
             return False
-        home = max(self._homes[number])
-        calls = sum(block.kind is Kind.CALL for block in turn.blocks)
-        there = {self._messages[a].blocks[i].payload for a, i in self._poll.runs[home]}
-        return home < self._run_of[at] < home + calls and call.payload not in there
+        home = self._last_home[number]
+        if number not in self._calls:
+            self._calls[number] = sum(block.kind is Kind.CALL for block in turn.blocks)
+            spend(len(turn.blocks))
+        if home not in self._shown:
+            run = self._poll.runs[home]
+            self._shown[home] = {self._messages[a].blocks[i].payload for a, i in run}
+            spend(len(run))
+        near = home < self._run_of[at] < home + self._calls[number]
+        return near and call.payload not in self._shown[home]
 
 
 def _near(poll: Poll) -> dict[int, set[int]]:
@@ -138,17 +158,19 @@ def _homes(
 
 
 def _send_home(
-    found: dict[int, list[int]], message: Message, at: int, homes: Mapping[int, set[int]]
+    found: dict[int, list[int]],
+    message: Message,
+    local: Sequence[int],
+    homes: Mapping[int, set[int]],
 ) -> None:
     """A block with nothing but the seal of a turn that stands elsewhere is a swapped seal.
 
-    The carrier belongs to the turn whose blocks stand around it.
+    The carrier belongs to the turn whose blocks stand around it: the one of `local`.
     """
-    local = [number for number, places in homes.items() if at in places]
     for index, numbers in found.items():
         away = numbers and not any(n in local for n in numbers) and numbers[0] in homes
         if len(local) == 1 and away and not message.blocks[index].anchors:
-            found[index] = local
+            found[index] = [*local]
 
 
 def _next(numbers: list[int], untold: int, current: int) -> int:
@@ -169,32 +191,35 @@ def _fill(owner: dict[SlotAt, int], at: int, count: int, mine: list[int]) -> Non
 def _by_order(
     runs: Sequence[Sequence[SlotAt]], owner: dict[SlotAt, int], turns: tuple[Turn, ...]
 ) -> None:
-    """Runs of the model that nothing was found for, given to the turns missing at that place."""
+    """Runs of the model that nothing was found for, given to the turns missing at that place.
+
+    Of several such runs in a row, and fewer turns that are missing there, the last ones.
+    """
     owned = [next((owner[s] for s in run if s in owner), -1) for run in runs]
     found = set(owner.values())
-    for index, run in enumerate(runs):
-        before = next((n for n in reversed(owned[:index]) if n >= 0), -1)
+    missing = [turn.number for turn in turns if turn.number not in found]
+    spend(sum(map(len, runs)) + len(turns))
+    before, index = -1, 0
+    while index < len(runs):
         if owned[index] >= 0:
-            for slot in run:
-                if slot not in owner:
-                    owner[slot] = next(
-                        (owner[s] for s in reversed(run) if s < slot and s in owner), owned[index]
-                    )
+            before = owned[index]
+            _fill_run(runs[index], owner, before)
+            index += 1
             continue
-        after = next((n for n in owned[index + 1 :] if n >= 0), None)
-        gap = sum(1 for n in owned[index:] if n < 0) if after is None else _gap(owned, index)
-        missing = [
-            t.number
-            for t in turns
-            if t.number not in found and t.number > before and (after is None or t.number < after)
-        ]
-        if missing and gap <= len(missing):
-            chosen = missing[-gap] if after is None else missing[0]
-            owned[index] = chosen
-            found.add(chosen)
-            owner.update(dict.fromkeys(run, chosen))
+        end = next((at for at in range(index, len(runs)) if owned[at] >= 0), len(runs))
+        last = end == len(runs)
+        low = bisect_right(missing, before)
+        high = len(missing) if last else bisect_left(missing, owned[end])
+        count = max(min(end - index, high - low), 0)
+        low = high - count if last else low
+        for run, number in zip(runs[end - count : end], missing[low : low + count], strict=True):
+            owner.update(dict.fromkeys(run, number))
+        del missing[low : low + count]
+        index = end
 
 
-def _gap(owned: list[int], index: int) -> int:
-    """How many runs from `index` on belong to nobody, before the next that does."""
-    return next(count for count, number in enumerate(owned[index:]) if number >= 0)
+def _fill_run(run: Sequence[SlotAt], owner: dict[SlotAt, int], first: int) -> None:
+    """Places of a run without an owner belong to the turn of the place before, else to `first`."""
+    now = first
+    for slot in run:
+        now = owner.setdefault(slot, now)

@@ -8,10 +8,11 @@ continued.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import Block, Kind, Message, Role, SlotAt, Speaker, State
+from otel_sealed.steps import spend
 
 _STRONG = 8
 _RESULT = 6
@@ -55,11 +56,13 @@ class Poll:
         self.by_message: dict[int, set[int]] = {}
         self.runs: list[list[SlotAt]] = []
         self.compacted = False
+        self._ids: dict[int, dict[bytes, set[bytes]]] = {}
         self.hits = 0
         self.misses = 0
 
     def look(self, key: bytes) -> tuple[int, ...]:
         """The turns that hold a key; those of the conversation alone, where there are any."""
+        spend()
         found = self.ledger.lookup(key) if key else ()
         if found and self.without:
             found = tuple(n for n in found if n not in self.without)
@@ -76,9 +79,23 @@ class Poll:
         return tuple(n for n in found if not self._unlike(n, block))
 
     def _unlike(self, number: int, sent: Block) -> bool:
+        """Whether all blocks of a turn with a call's payload have other ids (`Block.unlike`)."""
+        if number not in self._ids:
+            self._ids[number] = self._ids_of(number)
+        ids = self._ids[number].get(sent.payload, set())
+        return bool(ids) and ids.isdisjoint(sent.anchors)
+
+    def _ids_of(self, number: int) -> dict[bytes, set[bytes]]:
+        """By payload, the ids of the blocks of a turn; none where one has no id, or a seal."""
         turn = self.ledger.get(number)
-        same = [b for b in turn.blocks if b.payload == sent.payload] if turn is not None else []
-        return bool(same) and all(block.unlike(sent) for block in same)
+        blocks = turn.blocks if turn is not None else ()
+        unnamed = {block.payload for block in blocks if not block.anchors or block.sealed}
+        found: dict[bytes, set[bytes]] = {}
+        for block in blocks:
+            spend()
+            if block.payload not in unnamed:
+                found.setdefault(block.payload, set()).update(block.anchors)
+        return found
 
     def akin(self, number: int, others: Collection[int]) -> bool:
         """Whether a turn is of the vendor of others: else a seal among them went abroad."""
@@ -188,13 +205,15 @@ def keep_order(poll: Poll) -> None:
                 first.setdefault(n, slot[0])
     for at, numbers in poll.by_message.items():
         last.update((n, max(at, last.get(n, at))) for n in numbers)
-    least = min(first, default=-1)
+    before = set()
+    above_of = Nearest(poll, first)
     for n in weak:
-        above = nearest(poll, n, first, least)
+        above = above_of(n)
         if above >= 0 and last.get(n, first[above]) < first[above]:
             del poll.votes[n]
-            for slot in poll.by_slot.keys() - poll.sure:
-                poll.by_slot[slot] = tuple(m for m in poll.by_slot[slot] if m != n)
+            before.add(n)
+    for slot in poll.by_slot.keys() - poll.sure if before else ():
+        poll.by_slot[slot] = tuple(m for m in poll.by_slot[slot] if m not in before)
 
 
 def _agreed(strong: list[tuple[int, ...]]) -> frozenset[int]:
@@ -252,9 +271,9 @@ def best_tip(poll: Poll) -> int:
     Of answers to the same request that are told apart by nothing, the last sure turn before them.
     """
     scores: dict[int, int] = {}
-    least = min(poll.votes, default=-1)
+    above_of = Nearest(poll, poll.votes)
     for number in sorted(poll.votes):
-        above = nearest(poll, number, scores, least)
+        above = above_of(number)
         scores[number] = poll.votes[number] + (scores[above] if above >= 0 else 0)
     if not scores:
         return -1
@@ -265,28 +284,48 @@ def best_tip(poll: Poll) -> int:
     if best < _ENOUGH and not (len(tips) == 1 and best >= _LONG):
         return -1
     if len(tips) > 1 and not any(n in poll.strong for n in tips):
-        sure = dict.fromkeys(poll.strong, 0)
-        least = min(sure, default=-1)
-        common = {nearest(poll, n, sure, least) for n in tips}
+        common = set(map(Nearest(poll, poll.strong), tips))
         return common.pop() if len(common) == 1 else -1
     return tips[-1]
 
 
-def nearest(poll: Poll, number: int, scores: Mapping[int, int], least: int) -> int:
-    """The nearest turn above one that `scores` has, or -1.
+class Nearest:
+    """The nearest ancestor of a turn that is one of some turns. Each turn is visited once."""
 
-    `least`: the first number in `scores`; a turn continues none that was recorded after it.
-    """
-    turn = poll.ledger.get(number)
-    while turn is not None and turn.parent not in scores:
-        turn = poll.ledger.get(turn.parent) if turn.parent > least else None
-    return -1 if turn is None else turn.parent
+    def __init__(self, poll: Poll, among: Collection[int]) -> None:
+        """`among`: a turn continues none that was recorded after it, so the first ends the way."""
+        self._ledger = poll.ledger
+        self._among = frozenset(among)
+        self._least = min(self._among, default=-1)
+        self._known: dict[int, int] = {}
+
+    def __call__(self, number: int) -> int:
+        """The number of the ancestor, or -1 where there is none."""
+        passed: list[int] = []
+        found = -1
+        while number not in self._known:
+            spend()
+            passed.append(number)
+            turn = self._ledger.get(number)
+            if turn is None or turn.parent >= number:
+                break
+            if turn.parent in self._among:
+                found = turn.parent
+                break
+            if turn.parent <= self._least:
+                break
+            number = turn.parent
+        else:
+            found = self._known[number]
+        self._known.update(dict.fromkeys(passed, found))
+        return found
 
 
 def _runs(messages: Sequence[Message]) -> list[list[SlotAt]]:
     runs: list[list[SlotAt]] = []
     open_run = False
     for at, message in enumerate(messages):
+        spend(1 + len(message.blocks))
         if message.speaker is Speaker.MODEL:
             if not open_run:
                 runs.append([])

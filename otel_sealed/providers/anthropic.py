@@ -22,7 +22,9 @@ from otel_sealed.contract import (
 )
 from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, State, Trait, Turn, Usage
 from otel_sealed.providers.anthropic_rules import RULES
+from otel_sealed.steps import spend
 from otel_sealed.vocab import names_model
+from otel_sealed.wire.growing import Growing
 from otel_sealed.wire.parse import as_count, as_text
 
 # A12: the models that check what stands before a thinking block; opus-5, sonnet-5, fable-5 do not
@@ -243,37 +245,40 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     Only a signature comes in deltas; what else is sealed stands in one event as a whole (A4).
     """
     message: dict[str, Any] = {"content": []}
-    blocks: dict[int, _Growing] = {}
+    usage: dict[str, Any] = {}
+    blocks: dict[int, Growing] = {}
     signing: set[int] = set()
     complete = False
     for event in events:
+        spend()
         if not isinstance(event, dict):
             continue
         kind = event.get("type")
         if kind == "content_block_delta" and isinstance(delta := event.get("delta"), dict):
             index = _index(event)
             if index not in blocks:
-                blocks[index] = _Growing({"type": "other"})
-            blocks[index].take(delta)
+                blocks[index] = Growing({"type": "other"})
+            _take(blocks[index], delta)
             if delta.get("type") == "signature_delta":
                 signing.add(index)
         elif kind == "message_start" and isinstance(event.get("message"), dict):
             message.update(event["message"])
+            usage = dict(message["usage"]) if isinstance(message.get("usage"), dict) else {}
         elif kind == "content_block_start" and isinstance(event.get("content_block"), dict):
-            blocks[_index(event)] = _Growing(dict(event["content_block"]))
+            blocks[_index(event)] = Growing(event["content_block"])
         elif kind == "content_block_stop":
             signing.discard(_index(event))
         elif kind == "message_delta":
-            _message_delta(message, event)
+            _message_delta(message, usage, event)
             complete = complete or bool(message.get("stop_reason"))
         elif kind == "message_stop":
             complete = True
         elif kind == "error":
             message["error"] = event.get("error")
     order = sorted(blocks)
-    message["content"] = [_closed(blocks[index].grown()) for index in order]
+    message["content"] = [_closed(blocks[index].whole()) for index in order]
     message["complete"] = complete
-    message["cut"] = [f"content.{order.index(index)}" for index in sorted(signing)]
+    message["cut"] = [f"content.{at}" for at, index in enumerate(order) if index in signing]
     return message
 
 
@@ -290,37 +295,18 @@ _APPENDED = {
 }
 
 
-class _Growing:
-    """A block that comes in pieces, which are joined once all are there."""
-
-    __slots__ = ("_block", "_pieces")
-
-    def __init__(self, block: dict[str, Any]) -> None:
-        self._block = block
-        self._pieces: dict[str, list[str]] = {}
-
-    def take(self, delta: Mapping[str, Any]) -> None:
-        kind = delta.get("type")
-        names = _APPENDED.get(kind) if isinstance(kind, str) else None
-        if names is not None:
-            source, target = names
-            pieces = self._pieces.get(target)
-            if pieces is None:
-                pieces = self._pieces[target] = [as_text(self._block.get(target))]
-            pieces.append(as_text(delta.get(source)))
-        elif kind == "compaction_delta":
-            for key in ("content", "encrypted_content", "signature", "tool_changes"):
-                if delta.get(key) is not None:
-                    self._block[key] = delta[key]
-                    self._pieces.pop(key, None)
-        elif kind == "citations_delta":
-            if not isinstance(self._block.get("citations"), list):
-                self._block["citations"] = []
-            self._block["citations"].append(delta.get("citation"))
-
-    def grown(self) -> dict[str, Any]:
-        self._block.update({key: "".join(pieces) for key, pieces in self._pieces.items()})
-        return self._block
+def _take(block: Growing, delta: Mapping[str, Any]) -> None:
+    kind = delta.get("type")
+    names = _APPENDED.get(kind) if isinstance(kind, str) else None
+    if names is not None:
+        source, target = names
+        block.add(target, as_text(delta.get(source)))
+    elif kind == "compaction_delta":
+        for key in ("content", "encrypted_content", "signature", "tool_changes"):
+            if delta.get(key) is not None:
+                block.put(key, delta[key])
+    elif kind == "citations_delta":
+        block.append("citations", delta.get("citation"))
 
 
 def _closed(block: dict[str, Any]) -> dict[str, Any]:
@@ -333,14 +319,15 @@ def _closed(block: dict[str, Any]) -> dict[str, Any]:
     return block
 
 
-def _message_delta(message: dict[str, Any], event: Mapping[str, Any]) -> None:
+def _message_delta(
+    message: dict[str, Any], usage: dict[str, Any], event: Mapping[str, Any]
+) -> None:
     delta = event.get("delta")
     if isinstance(delta, dict):
         message.update({k: v for k, v in delta.items() if v is not None})
-    usage = event.get("usage")
-    if isinstance(usage, dict):
-        before = message.get("usage")
-        message["usage"] = {**(before if isinstance(before, dict) else {}), **usage}
+    if isinstance(event.get("usage"), dict):
+        usage.update(event["usage"])
+        message["usage"] = usage
     if isinstance(event.get("input_transformations"), list):
         message["input_transformations"] = event["input_transformations"]
 
@@ -393,7 +380,7 @@ def _traits(place: Place) -> frozenset[Trait]:
     if names_model(_BINDING, facts.model):
         found.add(Trait.BINDING)
     if turn is not None and block is not None:
-        found |= _turn_traits(turn, place.index)
+        found |= _turn_traits(turn, place)
         if block.kind is Kind.COMPACTION:
             found |= _compaction_traits(place)
     if turn is not None and _ACCOUNT_BOUND.search(turn.model):
@@ -417,14 +404,28 @@ def _thinks(facts: Facts, turn: Turn | None) -> set[Trait]:
     return off | {Trait.THINKING_DISABLED} if names_model(_OFF_BY_DEFAULT, facts.model) else off
 
 
-def _turn_traits(turn: Turn, index: int) -> set[Trait]:
+def _last_marker(place: Place) -> int:
+    blocks = place.turn.blocks if place.turn is not None else ()
+    spend(len(blocks))
+    return max((i for i, b in enumerate(blocks) if b.kind is Kind.MARKER), default=-1)
+
+
+def _thinks_from(place: Place) -> int:
+    """Index from which on a turn is thinking alone."""
+    blocks = place.turn.blocks if place.turn is not None else ()
+    spend(len(blocks))
+    others = (i for i, b in enumerate(blocks) if b.kind is not Kind.REASONING)
+    return max(others, default=-1) + 1
+
+
+def _turn_traits(turn: Turn, place: Place) -> set[Trait]:
     found = set()
-    markers = [i for i, b in enumerate(turn.blocks) if b.kind is Kind.MARKER]
-    if markers:
+    marker = place.once_a_turn(_last_marker)
+    if marker >= 0:
         found.add(Trait.AT_FALLBACK)
-    if markers and index < markers[-1]:
+    if place.index < marker:
         found.add(Trait.BEFORE_FALLBACK)
-    if all(b.kind is Kind.REASONING for b in turn.blocks[index:]):
+    if place.index >= place.once_a_turn(_thinks_from):
         found.add(Trait.TRAILING)
     if turn.stop == "refusal":
         found.add(Trait.REFUSED)

@@ -25,9 +25,10 @@ from otel_sealed.contract import (
     RawAnswer,
     RawMessage,
 )
-from otel_sealed.model import Facts, Kind, Role, Speaker, Trait, Turn, Usage
+from otel_sealed.model import Facts, Kind, Role, Speaker, Trait, Usage
 from otel_sealed.providers.chat_rules import RULES
 from otel_sealed.providers.chat_stream import fold
+from otel_sealed.steps import spend
 from otel_sealed.wire.parse import as_count, as_text, first_text, lookup
 
 _KNOWN_MODEL = re.compile(r"(^|[./])(claude|gemini-[123]|gpt-[3456]|o[1-9](-|$)|codex|grok)")
@@ -312,18 +313,18 @@ def _traits(place: Place) -> frozenset[Trait]:
     about = place.block or place.sent
     if about is not None and about.kind is Kind.CALL:
         found.add(Trait.ON_CALL)
-    if turn is not None and _is_first(turn, place.index):
+    if place.index in place.once_a_turn(_first):
         found.add(Trait.FIRST_CALL)
     return frozenset(found)
 
 
-def _is_first(turn: Turn, index: int) -> bool:
-    """Whether a block is the seal that Gemini asks for: of its first call, or beside all calls."""
-    calls = [i for i, block in enumerate(turn.blocks) if block.kind is Kind.CALL]
-    if not calls or index >= len(turn.blocks):
-        return False
-    first = next((i for i, b in enumerate(turn.blocks) if b.type == "reasoning.encrypted"), -1)
-    return index == (calls[0] if turn.blocks[index].kind is Kind.CALL else first)
+def _first(place: Place) -> tuple[int, ...]:
+    """Indices of the seals that Gemini asks for: of the first call, and of all calls together."""
+    blocks = place.turn.blocks if place.turn is not None else ()
+    spend(len(blocks))
+    call = next((i for i, block in enumerate(blocks) if block.kind is Kind.CALL), -1)
+    sealed = next((i for i, b in enumerate(blocks) if b.type == "reasoning.encrypted"), -1)
+    return () if call < 0 else (call, sealed)
 
 
 DIALECT = Dialect(

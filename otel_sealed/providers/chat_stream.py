@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from otel_sealed.digest import spelled
+from otel_sealed.steps import spend
+from otel_sealed.wire.growing import Growing
 from otel_sealed.wire.parse import as_text
 
 _SEALS: Final = frozenset({"signature"})
@@ -25,13 +28,15 @@ class _Choice:
     def __init__(self) -> None:
         self.content: list[str] = []
         self.parts: list[Any] = []
-        self.lists: dict[str, list[dict[str, Any]]] = {}
-        self.calls: list[dict[str, Any]] = []
-        self.others: dict[str, Any] = {}
+        self.lists: dict[str, _Details] = {}
+        self.calls = _Calls()
+        self.function: Growing | None = None
+        self.others: dict[str, _Merged] = {}
         self.finish = ""
         self.signing = ""
 
     def add(self, delta: Mapping[str, Any]) -> None:
+        spend()
         content = delta.get("content")
         if isinstance(content, str):
             self.content.append(content)
@@ -39,50 +44,160 @@ class _Choice:
             self.parts += content
         for key in ("reasoning_details", "thinking_blocks"):
             for piece in _objects(delta.get(key)):
-                self._reason(key, piece)
+                at = self.lists.setdefault(key, _Details()).add(piece)
+                signed = any(as_text(piece.get(name)) for name in _SEALS)
+                self.signing = f"{key}.{at}" if signed else ""
         for piece in _objects(delta.get("tool_calls")):
-            self._call(piece)
+            self.calls.add(piece)
         if isinstance(delta.get("function_call"), dict):
-            _join(self.others.setdefault("function_call", {}), delta["function_call"], _CALLED)
+            self.function = self.function or Growing({})
+            _join(self.function, delta["function_call"], _CALLED)
         for key in _BESIDE:
             if isinstance(delta.get(key), dict):
-                _merge(self.others.setdefault(key, {}), delta[key])
-
-    def _reason(self, key: str, piece: Mapping[str, Any]) -> None:
-        items = self.lists.setdefault(key, [])
-        open_ = items if piece.get("index") is not None else items[-1:]
-        found = next((item for item in reversed(open_) if _continues(item, piece)), None)
-        at = -1 if found is None else next(n for n, item in enumerate(items) if item is found)
-        if at < 0:
-            at = len(items)
-            items.append({})
-        _join(items[at], piece, _PIECES)
-        signed = any(as_text(piece.get(name)) for name in _SEALS)
-        self.signing = f"{key}.{at}" if signed else ""
-
-    def _call(self, piece: Mapping[str, Any]) -> None:
-        call = next((c for c in reversed(self.calls) if _same_call(c, piece)), None)
-        if call is None:
-            call = {}
-            self.calls.append(call)
-        for name, value in piece.items():
-            if name in ("function", "custom") and isinstance(value, dict):
-                _join(_inner(call, name), value, _CALLED)
-            elif name in _BESIDE and isinstance(value, dict):
-                _merge(_inner(call, name), value)
-            elif value is not None and not (name == "id" and call.get("id")):
-                call[name] = value
+                self.others.setdefault(key, _Merged()).add(delta[key])
 
     def message(self) -> dict[str, Any]:
         text = "".join(self.content)
         message: dict[str, Any] = {"role": "assistant", "content": self.parts or text or None}
-        message |= self.lists | self.others
-        if self.calls:
-            message["tool_calls"] = self.calls
+        message |= {key: details.whole() for key, details in self.lists.items()}
+        if self.function is not None:
+            message["function_call"] = self.function.whole()
+        message |= {key: merged.whole for key, merged in self.others.items()}
+        if self.calls.calls:
+            message["tool_calls"] = self.calls.whole()
         return message
 
 
+class _Details:
+    """The items of one list of reasoning; a piece goes on with the newest item it may be of.
+
+    Not every host counts its items: a text after a signature begins a new one, and what comes
+    encrypted comes whole.
+    """
+
+    def __init__(self) -> None:
+        self._items: list[Growing] = []
+        self._newest: dict[tuple[str, object], int] = {}
+
+    def add(self, piece: Mapping[str, Any]) -> int:
+        """The number of the item that a piece is of."""
+        spend()
+        kind, index = piece.get("type"), piece.get("index")
+        key = (repr(kind), index if isinstance(index, int) else repr(index))
+        at = self._newest.get(key, -1)
+        counted = index is not None or at == len(self._items) - 1
+        if at < 0 or kind in _WHOLE or not counted or not _continues(self._items[at], piece):
+            at = self._newest[key] = len(self._items)
+            self._items.append(Growing({}))
+        _join(self._items[at], piece, _PIECES)
+        return at
+
+    def whole(self) -> list[dict[str, Any]]:
+        return [item.whole() for item in self._items]
+
+
+class _Calls:
+    """The tool calls of a choice: a piece goes on with the newest call it may be of.
+
+    That is one with the same index and no other id: Google counts parallel calls all as number 0.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[_Call] = []
+        self._newest: dict[object, _Call] = {}
+        self._unnamed: dict[object, list[_Call]] = {}
+
+    def add(self, piece: Mapping[str, Any]) -> None:
+        spend()
+        call = self._of(piece)
+        if call is None:
+            call = _Call(len(self.calls))
+            self.calls.append(call)
+            self._unnamed.setdefault(_any, []).append(call)
+            self._unnamed.setdefault(_key(piece.get("index")), []).append(call)
+        call.add(piece)
+        index, name = _key(piece.get("index")), call.name
+        for key in ((_any, None), (index, None), (_any, name), (index, name)):
+            newest = self._newest.get(key)
+            if newest is None or newest.number < call.number:
+                self._newest[key] = call
+
+    def _of(self, piece: Mapping[str, Any]) -> _Call | None:
+        index = _any if piece.get("index") is None else _key(piece["index"])
+        name = as_text(piece.get("id"))
+        if not name:
+            return self._newest.get((index, None))
+        unnamed = self._unnamed.get(index, [])
+        while unnamed and unnamed[-1].name:
+            spend()
+            unnamed.pop()
+        found = [self._newest.get((index, name)), *unnamed[-1:]]
+        return max((c for c in found if c is not None), key=lambda c: c.number, default=None)
+
+    def whole(self) -> list[dict[str, Any]]:
+        return [call.whole() for call in self.calls]
+
+
+class _Call:
+    """One tool call while its pieces come in."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._call: dict[str, Any] = {}
+        self._inner: dict[str, Growing] = {}
+        self._beside: dict[str, _Merged] = {}
+
+    @property
+    def name(self) -> str:
+        """Its id, empty as long as none came."""
+        return as_text(self._call.get("id"))
+
+    def add(self, piece: Mapping[str, Any]) -> None:
+        for name, value in piece.items():
+            if name in ("function", "custom") and isinstance(value, dict):
+                _join(self._inner.setdefault(name, Growing({})), value, _CALLED)
+            elif name in _BESIDE and isinstance(value, dict):
+                self._beside.setdefault(name, _Merged()).add(value)
+            elif value is not None and not (name == "id" and self._call.get("id")):
+                self._call[name] = value
+
+    def whole(self) -> dict[str, Any]:
+        inner = {name: growing.whole() for name, growing in self._inner.items()}
+        return self._call | inner | {name: merged.whole for name, merged in self._beside.items()}
+
+
+class _Merged:
+    """An object that comes in parts: new keys and new items of its lists are added to it."""
+
+    def __init__(self) -> None:
+        self.whole: dict[str, Any] = {}
+        self._held: dict[str, set[bytes]] = {}
+
+    def add(self, new: Mapping[str, Any]) -> None:
+        for name, value in new.items():
+            spend()
+            held = self.whole.get(name)
+            if isinstance(value, dict):
+                if not isinstance(held, dict):
+                    held = self.whole[name] = {}
+                held.update(value)
+            elif isinstance(value, list):
+                if not isinstance(held, list):
+                    held = self.whole[name] = []
+                    self._held[name] = set()
+                spelt = [(spelled(one), one) for one in value]
+                held += [one for spelling, one in spelt if spelling not in self._held[name]]
+                self._held[name].update(spelling for spelling, _ in spelt)
+            elif value is not None:
+                self.whole[name] = value
+
+
 _CALLED: Final = ("arguments", "input")
+_any: Final = object()
+
+
+def _key(index: object) -> object:
+    return index if isinstance(index, (int, str)) else repr(index)
 
 
 def fold(events: Iterable[Any]) -> dict[str, Any]:
@@ -111,54 +226,20 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     return body
 
 
-def _continues(item: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
-    """Whether a piece goes on with an item that came before it.
-
-    Not every host counts its items: a text behind a signature begins a new one, and what comes
-    encrypted comes whole.
-    """
-    kind = piece.get("type")
-    if kind in _WHOLE or kind != item.get("type") or piece.get("index") != item.get("index"):
-        return False
+def _continues(item: Growing, piece: Mapping[str, Any]) -> bool:
+    """Whether a piece is no text after a signature."""
     readable = any(as_text(piece.get(name)) for name in _PIECES if name not in _SEALS)
-    return not (readable and any(as_text(item.get(name)) for name in _SEALS))
+    return not (readable and any(item.has_text(name) for name in _SEALS))
 
 
-def _same_call(call: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
-    """The same index and no other id: Google counts parallel calls all as number 0."""
-    if piece.get("index") is not None and piece.get("index") != call.get("index"):
-        return False
-    named = as_text(piece.get("id"))
-    return not named or not call.get("id") or named == call["id"]
-
-
-def _inner(into: dict[str, Any], name: str) -> dict[str, Any]:
-    """The object under a key, a new one where something else stands."""
-    if not isinstance(into.get(name), dict):
-        into[name] = {}
-    found: dict[str, Any] = into[name]
-    return found
-
-
-def _join(into: dict[str, Any], piece: Mapping[str, Any], pieces: tuple[str, ...]) -> None:
-    """Pieces of text behind what came; anything else as it is, null where nothing else came."""
+def _join(into: Growing, piece: Mapping[str, Any], pieces: tuple[str, ...]) -> None:
+    """Pieces of text after what came; anything else as it is, null where nothing else came."""
     for name, value in piece.items():
-        if name in pieces and isinstance(value, str) and isinstance(into.get(name), str):
-            into[name] += value
+        spend()
+        if name in pieces and isinstance(value, str):
+            into.add(name, value)
         elif value is not None or name not in into:
-            into[name] = value
-
-
-def _merge(into: dict[str, Any], new: Mapping[str, Any]) -> None:
-    """What is new in an object or a list behind what came, and the newest of anything else."""
-    for name, value in new.items():
-        held = into.get(name)
-        if isinstance(value, dict) and isinstance(held, dict):
-            into[name] = {**held, **value}
-        elif isinstance(value, list) and isinstance(held, list):
-            into[name] = held + [one for one in value if one not in held]
-        elif value is not None:
-            into[name] = value
+            into.put(name, value)
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

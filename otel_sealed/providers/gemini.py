@@ -21,8 +21,9 @@ from otel_sealed.contract import (
     RawAnswer,
     RawMessage,
 )
-from otel_sealed.model import Block, Facts, Kind, Role, Speaker, Trait, Usage
+from otel_sealed.model import Facts, Kind, Role, Speaker, Trait, Usage
 from otel_sealed.providers.gemini_rules import RULES
+from otel_sealed.steps import spend
 from otel_sealed.wire.parse import as_count, as_text
 
 _KNOWN_MODEL = re.compile(r"gemini-[123]")
@@ -182,12 +183,14 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     pieces: list[str] = []  # of the last part
     stop = ""
     for event in events:
+        spend(1 + len(event) if isinstance(event, dict) else 1)
         if not isinstance(event, dict):
             continue
         response.update(event)
         candidate = _candidate(event)
         stop = as_text(candidate.get("finishReason")) or stop
         for part in _parts(candidate.get("content")):
+            spend()
             if parts and _delta(parts[-1], part):
                 pieces.append(part["text"])
                 continue
@@ -261,14 +264,16 @@ def _traits(place: Place) -> frozenset[Trait]:
         found.add(Trait.ON_MEDIA)
     if about.type == "signature":
         found.add(Trait.SIGNATURE_ONLY)
-    if turn is not None and _is_first_call(turn.blocks, place.index):
+    if turn is not None and place.index == place.once_a_turn(_first_call):
         found.add(Trait.FIRST_CALL)
     return frozenset(found)
 
 
-def _is_first_call(blocks: tuple[Block, ...], index: int) -> bool:
-    calls = [i for i, b in enumerate(blocks) if b.type == "function_call"]
-    return bool(calls) and calls[0] == index
+def _first_call(place: Place) -> int:
+    """Index of the first call of a turn, -1 where there is none."""
+    blocks = place.turn.blocks if place.turn is not None else ()
+    spend(len(blocks))
+    return next((i for i, b in enumerate(blocks) if b.type == "function_call"), -1)
 
 
 DIALECT = Dialect(

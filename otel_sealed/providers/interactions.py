@@ -26,6 +26,8 @@ from otel_sealed.contract import (
     rule,
 )
 from otel_sealed.model import Facts, Fate, Kind, Speaker, Trait, Usage, Verdict
+from otel_sealed.steps import spend
+from otel_sealed.wire.growing import Growing
 from otel_sealed.wire.parse import as_count, as_text
 
 _SIGNED_STEPS = (
@@ -214,10 +216,11 @@ _FIRST_REVISION = {
 def fold(events: Iterable[Any]) -> dict[str, Any]:
     """The interaction a stream amounts to: its steps as they started, with their deltas."""
     body: dict[str, Any] = {}
-    steps: dict[int, dict[str, Any]] = {}
+    steps: dict[int, Growing] = {}
     signing: set[int] = set()
     complete = False
     for event in events:
+        spend()
         if not isinstance(event, dict):
             continue
         kind = _FIRST_REVISION.get(str(event.get("event_type")), event.get("event_type"))
@@ -228,9 +231,9 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
             body.update({k: v for k, v in event["interaction"].items() if v or k not in _LISTS})
             complete = complete or kind == "interaction.completed"
         elif kind == "step.start" and isinstance(step, dict):
-            steps[index] = dict(step)
+            steps[index] = Growing(step)
         elif kind == "step.delta" and isinstance(event.get("delta"), dict):
-            _apply(steps.setdefault(index, {"type": "other"}), event["delta"])
+            _apply(steps.setdefault(index, Growing({"type": "other"})), event["delta"])
             if isinstance(event["delta"].get("signature"), str):
                 signing.add(index)
         elif kind == "step.stop":
@@ -240,21 +243,21 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     body["cut"] = []
     if not any(body.get(name) for name in _LISTS):
         order = sorted(steps)
-        body["steps"] = [steps[index] for index in order]
-        body["cut"] = [str(order.index(index)) for index in sorted(signing)]
+        body["steps"] = [steps[index].whole() for index in order]
+        body["cut"] = [str(at) for at, index in enumerate(order) if index in signing]
     body["complete"] = complete
     return body
 
 
-def _apply(step: dict[str, Any], delta: Mapping[str, Any]) -> None:
+def _apply(growing: Growing, delta: Mapping[str, Any]) -> None:
+    step = growing.block
     if isinstance(delta.get("signature"), str):
-        step["signature"] = as_text(step.get("signature")) + delta["signature"]
+        growing.add("signature", delta["signature"])
     if step.get("type") == "text":
-        step["text"] = as_text(step.get("text")) + as_text(delta.get("text"))
+        growing.add("text", as_text(delta.get("text")))
     elif delta.get("type") == "text" and isinstance(delta.get("text"), str):
-        content = step.setdefault("content", [])
-        if isinstance(content, list):
-            content.append({"type": "text", "text": delta["text"]})
+        if isinstance(step.get("content", []), list):
+            growing.append("content", {"type": "text", "text": delta["text"]})
     elif delta.get("type") == step.get("type"):
         for name, value in delta.items():  # a call that came in its delta (first revision)
             step.setdefault(name, value)

@@ -19,8 +19,9 @@ from otel_sealed.contract import (
     RawAnswer,
     RawMessage,
 )
-from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, Trait, Turn, Usage
+from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, Trait, Usage
 from otel_sealed.providers.openai_rules import RULES
+from otel_sealed.steps import spend
 from otel_sealed.wire.parse import as_count, as_text
 
 _KNOWN_MODEL = re.compile(r"(^|[./])(gpt-[345]|gpt-6|o[1-9](-|$)|codex|chatgpt|grok)")
@@ -274,6 +275,7 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
     begun: dict[int, Any] = {}
     complete = False
     for event in events:
+        spend()
         if not isinstance(event, dict):
             continue
         kind = event.get("type")
@@ -298,7 +300,7 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
         items |= {index: begun[index] for index in cut}
         response["output"] = [items[index] for index in sorted(items)]
     response["complete"] = complete
-    response["cut"] = [str(sorted(items).index(index)) for index in sorted(cut)]
+    response["cut"] = [str(at) for at, index in enumerate(sorted(items)) if index in cut]
     return response
 
 
@@ -315,6 +317,7 @@ def _completed(
     places = {as_text(i.get("id")): at for at, i in enumerate(output) if isinstance(i, dict)}
     short = len(output) <= max(items)
     anew: list[tuple[str, Any]] = []
+    spend(len(items) + len(output))
     for index in sorted(items):
         item = items[index]
         if not isinstance(item, dict):
@@ -412,25 +415,34 @@ def _traits(place: Place) -> frozenset[Trait]:
         found.add(Trait.OWN_HOST)
     if sent is not None and not sent.has_server_id:
         found.add(Trait.ID_ABSENT)
-    if place.turn is not None and _follower_id(place.turn, place):
+    if place.index < len(after := place.once_a_turn(_follower_ids)) and after[place.index]:
         found.add(Trait.FOLLOWER_ID)
     return frozenset(found)
 
 
-def _follower_id(turn: Turn, place: Place) -> bool:
-    """Whether an item that came behind the block stands in the request with its server id (O4)."""
-    wanted: set[bytes] = set()
-    for block in turn.blocks[place.index + 1 :]:
+def _follower_ids(place: Place) -> tuple[bool, ...]:
+    """For each block of a turn: is an item that came after it sent with its server id (O4)?"""
+    sent = place.once_a_request(_server_ids)
+    found: list[bool] = []
+    follows = False
+    for block in reversed(place.turn.blocks if place.turn is not None else ()):
+        spend()
+        found.append(follows)
         carrier = _BY_TYPE.get(block.type)
-        if carrier is None or carrier.paired or block.kind is Kind.COMPACTION:
-            break
-        wanted.update(block.anchors)
-    return any(
-        block.has_server_id and any(anchor in wanted for anchor in block.anchors)
-        for message in place.messages
-        for block in message.blocks
-        if block.kind is not Kind.RESULT
-    )
+        ends = carrier is None or carrier.paired or block.kind is Kind.COMPACTION
+        follows = not ends and (follows or not sent.isdisjoint(block.anchors))
+    return tuple(reversed(found))
+
+
+def _server_ids(place: Place) -> frozenset[bytes]:
+    """The ids that the provider made, of all items of a request but results."""
+    found: set[bytes] = set()
+    for message in place.messages:
+        for block in message.blocks:
+            spend()
+            if block.has_server_id and block.kind is not Kind.RESULT:
+                found.update(block.anchors)
+    return frozenset(found)
 
 
 DIALECT = Dialect(

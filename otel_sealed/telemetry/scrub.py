@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from otel_sealed.digest import glued
+
 Seen: TypeAlias = Callable[[str], bool]
 """Whether a value, in any base64 spelling, came from a provider."""
 
@@ -138,11 +140,7 @@ def _starts(text: str, start: int, end: int) -> Iterator[int]:
     yield start
     if start and text[start - 1] == "\\":  # the `n` of an escaped line break
         yield start + 1
-    at = text.find("__", start, end)
-    while at != -1:
-        if end - at - 2 >= SHORTEST:
-            yield at + 2
-        at = text.find("__", at + 1, end)
+    yield from glued(text, start, end, SHORTEST)
 
 
 def sealed_key(key: str, value: str) -> bool:

@@ -19,6 +19,7 @@ from otel_sealed.ledger.protocol import Ledger
 from otel_sealed.model import Facts, Report
 from otel_sealed.providers import dialects
 from otel_sealed.providers.families import Families
+from otel_sealed.steps import MOST, OutOfSteps, bounded
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.disputes import Disputes
 from otel_sealed.tracker.effects import Effects
@@ -49,6 +50,7 @@ class Tracker:
         settles: bool = True,
         families: tuple[Pair, ...] = (),
         absent: int = MAX_ABSENT,
+        steps: int = MOST,
     ) -> None:
         """`key`: at least 16 secret bytes that key every digest. `ledger` replaces the memory.
 
@@ -56,9 +58,11 @@ class Tracker:
         `settles=False` reads every request anew, whatever it begins with; verdicts are the same.
         `families` adds to the table of models that read what others sealed. `absent`: of turns in a
         row that a request leaves behind (trimmed, compacted, held by the server) as many have rows
-        in it, the newest; so the cost of a call does not grow with its conversation.
+        in it, the newest; so the cost of a call does not grow with its conversation. `steps`: the
+        most work for one exchange (see `otel_sealed.steps`); what needs more is unread, as `size`.
         """
         self.key = key
+        self._steps = steps
         self.digest = Digest(key)
         self.ledger: Ledger = MemoryLedger(max_turns) if ledger is None else ledger
         keyed = getattr(self.ledger, "keyed", None)
@@ -93,4 +97,9 @@ class Tracker:
         number = next(self._counter) if exchange.number is None else exchange.number
         if exchange.operation in NO_TURNS:
             return Report(Facts(tools.dialect.name, "", operation=exchange.operation), number)
-        return Observation(self._core, tools, exchange, number).report()
+        observation = Observation(self._core, tools, exchange, number)
+        try:
+            with bounded(self._steps):
+                return observation.report()
+        except OutOfSteps:
+            return observation.unread()

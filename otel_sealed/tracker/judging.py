@@ -11,7 +11,7 @@ from otel_sealed.align import Names, Outcome, align
 from otel_sealed.align.doubt import doubtful, strange
 from otel_sealed.align.prefix import Break, head_break, other_head
 from otel_sealed.align.surroundings import surroundings, surroundings_behind
-from otel_sealed.contract import Exchange, Place
+from otel_sealed.contract import Answers, Exchange, Place
 from otel_sealed.judge import circumstances, judge
 from otel_sealed.ledger.locate import expect, locate, summarised
 from otel_sealed.model import (
@@ -27,6 +27,7 @@ from otel_sealed.model import (
 )
 from otel_sealed.model.quick import evolve, quick
 from otel_sealed.providers.vendors import KNOWN_VENDORS
+from otel_sealed.steps import spend
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.lasting import Lasting, disturbed
 from otel_sealed.tracker.position import Position
@@ -272,8 +273,9 @@ def _judged(
 ) -> Judged:
     since, at_tip = _since_tip(lineage, asked.sent.messages, told)
     shared = _shared_traits(asked, lineage, is_summary=summary)
+    answers: Answers = {}
     return Judged(
-        findings=[_judge(asked, outcome, position, shared, told) for outcome in outcomes],
+        findings=[_judge(asked, one, position, shared, told, answers) for one in outcomes],
         outcomes=outcomes,
         lineage=lineage,
         chains=chains,
@@ -314,7 +316,9 @@ def _judge(
     position: Position,
     shared: set[Trait],
     told: Sequence[Told],
+    answers: Answers,
 ) -> Finding:
+    spend()
     finding, turn, facts = outcome.finding, outcome.turn, asked.facts
     known = asked.tools.known_model
     if turn is not None and turn.model and not known(facts.model):
@@ -330,6 +334,7 @@ def _judge(
         at=outcome.at if outcome.end is None else outcome.end,
         live_from=position.live_from,
         messages=asked.sent.messages,
+        answers=answers,
     )
     found = circumstances(place, finding, asked.tools.dialect, asked.core.families)
     traits = shared | found | finding.traits

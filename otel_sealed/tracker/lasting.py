@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from otel_sealed.align import Outcome
-from otel_sealed.align.scene import same_artifact
-from otel_sealed.align.seal import stand_ins
+from otel_sealed.align.scene import StandIns, same_artifact
 from otel_sealed.ledger.protocol import Found
-from otel_sealed.model import Fate, Finding, Role, Shadow, State, Trait
+from otel_sealed.model import Fate, Finding, Role, Shadow, State, Trait, Turn
 from otel_sealed.model.quick import quick
+from otel_sealed.steps import spend
 from otel_sealed.tracker.position import Position
 from otel_sealed.wire.search import Search, Wanted
 
@@ -88,7 +88,24 @@ class Lasting:
     shadows: tuple[Shadow, ...] = ()
 
 
-def lasting(finding: Finding, outcome: Outcome, position: Position, offset: int) -> Lasting | None:
+class AllStandIns:
+    """The readable stand-ins of several turns; each is gone through once."""
+
+    def __init__(self) -> None:
+        """Of no turn yet."""
+        self._turns: dict[int, StandIns] = {}
+
+    def of(self, turn: Turn) -> StandIns:
+        """Those of one turn."""
+        found = self._turns.get(turn.number)
+        if found is None:
+            found = self._turns[turn.number] = StandIns(turn)
+        return found
+
+
+def lasting(
+    finding: Finding, outcome: Outcome, position: Position, offset: int, known: AllStandIns
+) -> Lasting | None:
     """The row as one that stays, None where something behind it may change it.
 
     `offset`: how many messages stand before those that were read.
@@ -111,7 +128,7 @@ def lasting(finding: Finding, outcome: Outcome, position: Position, offset: int)
     if came is None or block is None or not sealed or elsewhere:
         return Lasting(finding, needs)
     wanted = Wanted(came.canon, came.size)
-    return Lasting(finding, needs, lost=wanted, shadows=stand_ins(turn, block))
+    return Lasting(finding, needs, lost=wanted, shadows=known.of(turn).of(block))
 
 
 def disturbed(rows: Sequence[Lasting], search: Search, ledger: Found) -> bool:
@@ -121,5 +138,7 @@ def disturbed(rows: Sequence[Lasting], search: Search, ledger: Found) -> bool:
     lost = tuple(row.lost for row in rows if row.lost is not None)
     if lost and search.find(lost):
         return True
-    shadows = tuple(shadow for row in rows for shadow in row.shadows)
-    return bool(shadows) and search.readable(shadows, frozenset()) is not None
+    groups = {id(row.shadows): row.shadows for row in rows if row.shadows}
+    shadows = [shadow for group in groups.values() for shadow in group]
+    spend(len(rows) + len(shadows))
+    return bool(shadows) and search.readable(shadows) is not None

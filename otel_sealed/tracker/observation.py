@@ -56,13 +56,15 @@ class Observation:
         self._number = number
         self._unread: list[str] = []
         self._hint = core.digest.name(exchange.conversation) if exchange.conversation else b""
-        self._answer = self._read_answer()
+        self._answer = RawAnswer(())
         self._history: History | None = None
         self._sent: Sent | None = None
-        self._facts = Facts(self._dialect.name, "", model=exchange.model or self._answer.model)
+        self._facts = Facts(self._dialect.name, "", model=exchange.model or "")
 
     def report(self) -> Report:
-        """Judge, overlay, record, and say so."""
+        """Judge, overlay, record, and say so. Raises OutOfSteps."""
+        self._answer = self._read_answer()
+        self._facts = evolve(self._facts, model=self._facts.model or self._answer.model)
         judged = self._judge_request() if self._exchange.request is not None else None
         if judged is None:
             self._facts = self._complete(self._facts, "", "")
@@ -84,6 +86,11 @@ class Observation:
         findings = overlay(findings, judged.outcomes if judged else (), said)
         self._core.disputes.learn(self._dialect.name, findings)
         return self._assemble(turn, findings, said, judged)
+
+    def unread(self) -> Report:
+        """The report of an exchange that needs more steps than it may: nothing of it is judged."""
+        facts = self._complete(self._facts, "", "")
+        return Report(facts, self._number, conversation=self._hint, unread=("size",))
 
     # -- reading -------------------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 
 from otel_sealed import vocab
-from otel_sealed.align.prefix import shared, told
+from otel_sealed.align.prefix import told
 from otel_sealed.contract import Exchange, RawAnswer
 from otel_sealed.model import Block, Facts, Head, Role, Turn
-from otel_sealed.model.prefixes import full_prefixes
+from otel_sealed.model.prefixes import Prefixes
 from otel_sealed.model.quick import quick
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.judging import Judged
@@ -104,7 +104,7 @@ def _prefix(sent: Sent | None, judged: Judged | None, parent: int) -> tuple[tupl
     if judged.stand is not None:
         return judged.told_since_tip, judged.told_at_tip
     now = tuple(digest for _, digest in told(sent.messages))
-    common = shared(full_prefixes(judged.lineage.turns, (parent,)).get(parent), now)
+    common = Prefixes(judged.lineage.turns, (parent,), now).agreed.get(parent, 0)
     if common * 2 < len(now):
         common = 0  # so that a window that slides needs no turn from before it
     return now[common:], common

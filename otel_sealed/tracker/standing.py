@@ -11,8 +11,9 @@ from otel_sealed.align.prefix import first_break
 from otel_sealed.align.surroundings import exempt, sealed_homes
 from otel_sealed.model import Check, Fate, Finding, Kind, Message, Speaker, Turn, Verdict
 from otel_sealed.model.quick import evolve
+from otel_sealed.steps import spend
 from otel_sealed.tracker.judging import Asked, Judged
-from otel_sealed.tracker.lasting import MAX_LASTING, lasting
+from otel_sealed.tracker.lasting import MAX_LASTING, AllStandIns, lasting
 from otel_sealed.tracker.settled import (
     ROW_BYTES,
     STAND_BYTES,
@@ -45,13 +46,15 @@ def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
     found: list[Stand] = []
     speakers = [message.speaker for message in asked.sent.messages]
     model = max((at for at, who in enumerate(speakers) if who is Speaker.MODEL), default=-1)
+    known = AllStandIns()
     for at in range(len(asked.sent.messages)):
+        spend()
         heads = [Headed(t.head, t.number, state.messages) for t in bound_at.get(at, ())]
         tip = tips.get(at, state.tip)
         if tip > moved:
             break  # where that one was, it may seem that nobody is
         behind = _behind(
-            asked, judged, state, at, rows.get(at, []), tip, heads, answered=at < model
+            asked, judged, state, at, rows.get(at, []), tip, heads, known, answered=at < model
         )
         if behind is None:
             break
@@ -71,6 +74,7 @@ def _behind(
     rows: Sequence[Row],
     tip: int,
     heads: Iterable[Headed],
+    known: AllStandIns,
     *,
     answered: bool,
 ) -> Stand | None:
@@ -81,7 +85,7 @@ def _behind(
     message = asked.sent.messages[at]
     offset = before.messages - at
     findings = [finding for finding, _ in rows if well(finding)]
-    rest = [lasting(*row, judged.position, offset) for row in rows if not well(row[0])]
+    rest = [lasting(*row, judged.position, offset, known) for row in rows if not well(row[0])]
     kept = [row for row in rest if row is not None]
     needs = before.needs.joined(row.needs for row in kept) if kept else before.needs
     if len(kept) < len(rest) or before.lasted + len(kept) > MAX_LASTING:
@@ -129,7 +133,13 @@ def _between(asked: Asked, judged: Judged, rows: Mapping[int, Sequence[Row]]) ->
     for (at, _), number in judged.lineage.owner.items() if places else ():
         if number in places:
             places[number].add(at)
-    return frozenset(at for found in places.values() for at in range(min(found), max(found)))
+    between: set[int] = set()
+    end = 0
+    for first, last in sorted((min(found), max(found)) for found in places.values()):
+        between.update(range(max(first, end), last))
+        end = max(end, last)
+    spend(len(places) + len(between))
+    return frozenset(between)
 
 
 def _broken(asked: Asked, judged: Judged, bound: Mapping[int, int]) -> Broken | None:

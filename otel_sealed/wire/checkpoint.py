@@ -19,7 +19,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from otel_sealed.wire.parse import MAX_BODY, Unread
+from otel_sealed.wire.parse import MAX_BODY, Unread, charge
 
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -136,7 +136,9 @@ class ByteHistory:
         """What follows the first `length` bytes of the history. Raises Unread."""
         at = self._start + length
         try:
-            text = self._body[at:].decode("utf-8", "surrogatepass")
+            tail = self._body[at:]
+            charge(tail)
+            text = tail.decode("utf-8", "surrogatepass")
             items, ends = _items(text, after=at > self._start)
             end = ends[-1] if ends else 0
             around = json.loads(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from otel_sealed.contract import Carrier, Dialect
+from otel_sealed.steps import spend
 from otel_sealed.vocab import word
 
 _NAME = re.compile(
@@ -56,6 +57,7 @@ def _strings(
 def _walk(
     value: Any, key: str, dialect: Dialect, described: frozenset[str], depth: int
 ) -> Iterator[tuple[str, str, bool]]:
+    spend()
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):

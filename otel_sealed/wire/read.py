@@ -29,6 +29,7 @@ from otel_sealed.model import (
     Value,
 )
 from otel_sealed.model.quick import evolve, quick
+from otel_sealed.steps import spend
 from otel_sealed.vocab import word
 from otel_sealed.wire.checkpoint import Segment
 from otel_sealed.wire.handed import NOTHING_SEEN, Handed
@@ -141,7 +142,8 @@ class Reader:
         """(blocks, joined-text digest, its length) of a response, window digests included."""
         blocks = tuple(self._blocks(raw.parts, windows=True))
         if raw.cut:
-            blocks = tuple(_cut(b) if b.sub in raw.cut else b for b in blocks)
+            cut = frozenset(raw.cut)
+            blocks = tuple(_cut(b) if b.sub in cut else b for b in blocks)
         if raw.anew:
             blocks = _renewed(blocks, self._blocks(raw.anew, windows=True))
         if handed.seen:
@@ -162,6 +164,7 @@ class Reader:
         return message if message.index == index else evolve(message, index=index)
 
     def _message(self, raw: RawMessage, index: int) -> Message:
+        spend()
         blocks = tuple(self._blocks(raw.parts, windows=False))
         joined, chars = self._joined(raw.parts) if raw.speaker is Speaker.MODEL else (b"", 0)
         return Message(index, raw.speaker, blocks, self._link(raw, blocks), joined, chars)
@@ -198,6 +201,7 @@ class Reader:
             yield from self._block(sub, part, windows=windows, depth=0)
 
     def _block(self, sub: str, part: Any, *, windows: bool, depth: int) -> Iterator[Block]:
+        spend()
         if isinstance(part, str):
             text = part.strip()
             payload = self._digest.text(text) if text else b""
@@ -349,6 +353,7 @@ class Reader:
 
     def _extras(self, part: dict[str, Any], carrier: Carrier) -> tuple[bytes, ...]:
         known = self._keys[carrier.type]
+        spend(len(part))
         if part.keys() <= known:
             return ()
         return tuple(
@@ -362,7 +367,7 @@ class Reader:
     def _hidden(self, text: str) -> Iterator[bytes]:
         for run in d.runs(text):
             yield self._digest.canon(run)
-            for piece in _suffixes(run):
+            for piece in d.endings(run):
                 yield self._digest.canon(piece)
 
 
@@ -420,6 +425,7 @@ def _behind(text: Any, mark: str) -> str:
 def _children(value: Any, key: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, list):
         for index, child in enumerate(value):
+            spend()
             yield f"{key}.{index}", child
     elif isinstance(value, dict):
         yield key, value
@@ -432,6 +438,7 @@ def _texts(part: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
         if isinstance(value, str):
             yield value
         elif isinstance(value, list):
+            spend(len(value))
             for item in value:
                 if isinstance(item, dict) and isinstance(item.get("text"), str):
                     yield item["text"]
@@ -451,13 +458,3 @@ def _parsed(value: Any) -> Any:
         except Unread:
             return value
     return value
-
-
-def _suffixes(run: str) -> Iterator[str]:
-    """Endings of `run` behind a double underscore: ids like `call_1__thought__<seal>`."""
-    at = run.find("__")
-    while at != -1:
-        piece = run[at + 2 :]
-        if len(piece) >= d.SIZE:
-            yield piece
-        at = run.find("__", at + 1)

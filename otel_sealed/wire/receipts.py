@@ -13,6 +13,7 @@ from typing import Any
 from otel_sealed.contract import Carrier, Dialect, RawMessage
 from otel_sealed.digest import Digest, spelled, utf8
 from otel_sealed.model import Kind, Speaker, ToolReceipt
+from otel_sealed.steps import spend
 from otel_sealed.vocab import word
 from otel_sealed.wire.parse import lookup
 
@@ -33,8 +34,12 @@ def receipts(
         start -= 1
     calls = [part for part in _parts(messages[start:at], dialect) if part[1].kind is Kind.CALL]
     results = [part for part in _parts(messages[at:], dialect) if part[1].result]
+    by_id: dict[str, Part] = {}
+    for call in calls:
+        for name in _ids(call):
+            by_id.setdefault(name, call)
     return tuple(
-        _receipt(part, _call_of(part, order, calls), digest)
+        _receipt(part, _call_of(part, order, calls, by_id), digest)
         for order, part in enumerate(results[:_MAX_RECEIPTS])
     )
 
@@ -47,6 +52,7 @@ def size_of(value: Any) -> int:
 def _parts(messages: Sequence[RawMessage], dialect: Dialect) -> Iterator[Part]:
     for message in messages:
         for _, part in message.parts:
+            spend()
             carrier = (
                 dialect.carriers.get(dialect.type_of(part)) if isinstance(part, dict) else None
             )
@@ -59,10 +65,10 @@ def _ids(part: Part) -> set[str]:
     return {text for key in carrier.ids if isinstance(text := lookup(raw, key), str) and text}
 
 
-def _call_of(result: Part, order: int, calls: list[Part]) -> Part | None:
+def _call_of(result: Part, order: int, calls: list[Part], by_id: Mapping[str, Part]) -> Part | None:
     ids = _ids(result)
     if ids:
-        return next((call for call in calls if ids & _ids(call)), None)
+        return next((by_id[name] for name in sorted(ids) if name in by_id), None)
     return calls[order] if order < len(calls) else None
 
 

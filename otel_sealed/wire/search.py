@@ -1,14 +1,16 @@
 """Search: where did a lost value go? Run only when something is missing or other than it came.
 
 The request body is walked once. Every question is answered in digests, paths and lengths, never in
-text. Work is bounded: a hostile or huge body ends the search early, and what was not found is then
-reported as dropped.
+text. Work is linear in the body and charged to the budget of the exchange (`steps`): a text is
+hashed once for each length that is looked for, of at most `_MAX_SIZES` lengths.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice, product
@@ -17,12 +19,13 @@ from typing import Any
 from otel_sealed import digest as d
 from otel_sealed.contract import Dialect
 from otel_sealed.model import Kind, Shadow
+from otel_sealed.steps import TEXT, of_text, spend
 from otel_sealed.wire.parse import first_text, lookup
 
-_MAX_HASHES = 60_000
-_HASH_UNIT = 4_096  # a long text costs as many of them as it has such pieces
-_MAX_STRINGS = 20_000
 _MAX_DEPTH = 40
+_MAX_KEY = 64  # of a path: it is copied into the path of every value below it
+_MAX_SLOT_STARTS = 64  # of values that are set into one slot with something between them
+_MIN_STARTS = 64  # places in a text that are tried for a text of any length
 _MIN_SHADOW = 12
 _MAX_GAP = 65_536
 _MAX_SIZES = 16
@@ -32,6 +35,8 @@ _MAX_EDGES = 4
 _WORD = re.compile(r"(?<![\w-])[\w-]{8,128}(?![\w-])", re.ASCII)
 _MOST_WORDS = 256
 _STARTS = re.compile(r"[\n>`:\"'(\[ ]+")
+_ENDS = re.compile(r"\S(?!\w)")
+_SEPARATOR = re.compile(r"[^A-Za-z0-9+/_=-]+")
 # an opening and its closing mark are looked for one after the other: one pattern over both, with
 # anything between, takes quadratic time on a text of openings only
 _WRAPS = (
@@ -97,44 +102,51 @@ class Search:
         self._body = body
         self._dialect = dialect
         self._digest = digest
-        self._hashes = _MAX_HASHES
         self._strings: list[tuple[str, Spot, str]] | None = None
         self._plain: list[tuple[str, str]] | None = None
         self._forms: dict[int, list[tuple[int, str]]] = {}
+        self._hashed: dict[int, dict[bytes, int]] = {}
         self._sealed_keys = _sealed_keys(dialect)
 
     def find(self, wanted: tuple[Wanted, ...]) -> Mapping[bytes, Stray]:
         """The first place of each wanted seal anywhere in the body, slots included."""
         missing = {w.canon: w.size for w in wanted}
+        sizes = Counter(size for n in missing.values() for size in _spellings(n))
         found: dict[bytes, Stray] = {}
         for path, spot, text in self._all():
-            if not missing or self._hashes <= 0:
+            if not missing:
                 break
-            for canon, depth, part in self._candidates(text, missing):
+            for canon, depth, part in self._candidates(text, sizes):
                 if canon in missing:
                     found[canon] = Stray(path, spot, depth, part)
-                    del missing[canon]
+                    for size in _spellings(missing.pop(canon)):
+                        sizes[size] -= 1
+                        if not sizes[size]:
+                            del sizes[size]
         return found
 
-    def readable(self, shadows: tuple[Shadow, ...], near: frozenset[int]) -> str | None:
-        """Path of the first ordinary text that is, or in the messages `near` holds, a shadow.
+    def readable(self, shadows: Iterable[Shadow]) -> str | None:
+        """Path of the first ordinary text that is one of `shadows`, None if there is none.
 
-        None if there is none. Text inside one pair of tags or fences counts as text of its own.
+        Text inside one pair of tags or fences counts as text of its own.
         """
-        texts = self._texts()
+        texts = self.texts()
         first = len(texts)
         for shadow in shadows:
-            for at, form in self._forms.get(shadow.chars, ()):
-                if at < first and self._text(form) == shadow.digest:
-                    first = at
-        heads = tuple(f"{self._dialect.root}.{index}." for index in near)
-        for path, text in texts[:first] if heads else ():
-            if f"{path}.".startswith(heads) and self.holds(text, shadows):
-                return path
+            first = min(first, self._forms_of(shadow.chars).get(shadow.digest, first))
         return texts[first][0] if first < len(texts) else None
 
-    def _texts(self) -> list[tuple[str, str]]:
-        """Path and text of the ordinary texts; `_forms` has by length what each may stand for."""
+    def _forms_of(self, chars: int) -> Mapping[bytes, int]:
+        """By digest, the first text that may be read as one of this length."""
+        found = self._hashed.get(chars)
+        if found is None:
+            found = self._hashed[chars] = {}
+            for at, form in self._forms.get(chars, ()):
+                found.setdefault(self._digest.text(form), at)
+        return found
+
+    def texts(self) -> Sequence[tuple[str, str]]:
+        """Path and text of the ordinary texts; `_forms` has by length how each may be read."""
         if self._plain is None:
             self._plain = [(path, text) for path, spot, text in self._all() if spot is Spot.TEXT]
             for at, (_, text) in enumerate(self._plain):
@@ -151,14 +163,7 @@ class Search:
         long = islice(self._long(self._body, "", in_sealed=False, depth=0), _MAX_SUMMARIES)
         for text in long:
             for form in dict.fromkeys(_summaries(text.strip())):
-                yield self._text(form)
-
-    def _is(self, text: str, shadows: tuple[Shadow, ...]) -> bool:
-        for form in _unwrapped(text):
-            for shadow in shadows:
-                if len(form) == shadow.chars and self._text(form) == shadow.digest:
-                    return True
-        return False
+                yield self._digest.text(form)
 
     def _at(self, path: str) -> Any:
         return lookup(self._body, path) if path else self._body
@@ -195,23 +200,34 @@ class Search:
             foreign_alphabet=not d.base64_alphabet(text),
         )
 
-    def joined_seals(self, path: str, artifact: str, wanted: tuple[Wanted, ...]) -> int:
-        """How many of `wanted` stand end to end or apart inside the value of one slot."""
-        text = self.slot(path, artifact)
-        if text is None:
-            return 0
-        count = 0
-        at = 0
-        while at < len(text) and self._hashes > 0:
-            step = 1
-            sizes = ((w, size) for w in wanted for size in _spellings(w.size))
-            for w, size in sizes:
-                piece = text[at : at + size]
-                if len(piece) == size and self._canon(piece) == w.canon:
-                    count += 1
-                    step = size
-                    break
-            at += step
+    def joined_seals(self, path: str, artifact: str, wanted: Iterable[Wanted]) -> int:
+        """How many of `wanted` are end to end, or with something between, in one slot's value."""
+        text = self.slot(path, artifact) or ""
+        by_size: dict[int, set[bytes]] = {}
+        for w in wanted:
+            for size in _spellings(w.size):
+                if size <= len(text):
+                    by_size.setdefault(size, set()).add(w.canon)
+        sizes = sorted(by_size, reverse=True)
+        count = end = 0
+        for start in islice(_slot_starts(text), _MAX_SLOT_STARTS if sizes else 0):
+            at = max(start, end)
+            while found := next(
+                (n for n in sizes if self._canon(text[at : at + n]) in by_size[n]), 0
+            ):
+                count += 1
+                end = at = at + found
+        last = len(text)
+        while found := next(
+            (
+                n
+                for n in sizes
+                if end <= last - n and self._canon(text[last - n : last]) in by_size[n]
+            ),
+            0,
+        ):
+            count += 1
+            last -= found
         return count
 
     def joined_slots(self, places: tuple[tuple[str, str], ...]) -> bytes:
@@ -232,21 +248,21 @@ class Search:
 
     def joined_texts(self, paths: Iterable[str]) -> bytes:
         """Digest of the readable texts of several blocks set end to end."""
-        return self._text("".join(map(self.text, paths)))
+        return self._digest.text("".join(map(self.text, paths)))
 
     def named(self, path: str) -> frozenset[bytes]:
         """Digests of the words of a block's readable text that may be ids, of the first few."""
         words = islice(_WORD.finditer(self.text(path)), _MOST_WORDS)
         return frozenset(self._digest.name(word[0]) for word in words if not word[0].isalpha())
 
-    def slot_holds(self, path: str, artifact: str, shadows: tuple[Shadow, ...]) -> bool:
+    def slot_holds(self, path: str, artifact: str, shadows: Iterable[Shadow]) -> bool:
         """Whether a seal's slot holds one of `shadows`: readable text in the place of the seal."""
         text = self.slot(path, artifact)
-        return text is not None and bool(self.holds(text, shadows))
+        return text is not None and bool(self.holds(text, Shadows(shadows), joined=True))
 
-    def holds_at(self, path: str, shadows: tuple[Shadow, ...]) -> tuple[Shadow, ...]:
+    def holds_at(self, path: str, shadows: Shadows) -> tuple[Shadow, ...]:
         """Those of `shadows` that the readable text of the block at `path` holds."""
-        return self.holds(self.text(path), shadows)
+        return self.holds(self.text(path), shadows, joined=True)
 
     def composed(self, path: str, pieces: tuple[Shadow, ...]) -> tuple[int, ...]:
         """Indices of the consecutive `pieces` that the text of a block is made of, end to end.
@@ -259,7 +275,7 @@ class Search:
             at = 0
             for index in range(first, len(pieces)):
                 end = at + pieces[index].chars
-                if end > len(text) or self._text(text[at:end]) != pieces[index].digest:
+                if end > len(text) or self._digest.text(text[at:end]) != pieces[index].digest:
                     break
                 used.append(index)
                 at = end
@@ -274,59 +290,63 @@ class Search:
         thought, rest = map(self.text, paths)
         for tag, inside, between in product(_TAGS, ("", "\n"), ("", "\n", "\n\n")):
             form = f"<{tag}>{inside}{thought}{inside}</{tag}>{between}{rest}".strip()
-            if len(form) == came.chars and self._text(form) == came.digest:
+            if len(form) == came.chars and self._digest.text(form) == came.digest:
                 return True
         return False
 
-    def holds(self, text: str, shadows: tuple[Shadow, ...]) -> tuple[Shadow, ...]:
-        """Those of `shadows` that start behind a boundary of `text` (tag, fence, line, space)."""
+    def holds(self, text: str, shadows: Shadows, *, joined: bool = False) -> tuple[Shadow, ...]:
+        """Those of `shadows` that are in `text`, between boundaries (tags, fences, lines, words).
+
+        A few characters are in any text: short ones have to be a text of their own. `joined`: also
+        those that it begins or ends with, whatever comes next.
+        """
         bare = text.strip()
-        return tuple(
-            shadow
-            for shadow in shadows
-            if shadow.chars <= len(bare)
-            and (shadow.chars >= _MIN_SHADOW or self._is(bare, (shadow,)))
-            and self._at_boundary(bare, shadow)
-        )
+        sizes = shadows.fitting(len(bare))
+        if not sizes:
+            return ()
+        long = sizes[bisect_left(sizes, _MIN_SHADOW) :]
+        pieces = list(_unwrapped(bare)) if len(long) < len(sizes) else []
+        pieces = [form for form in pieces if len(form) in shadows.by_size]
+        if long:
+            edges = _Edges(bare)
+            pieces += [bare[at : at + n] for n in long for at in edges.apart(n)]
+        if joined:
+            pieces += [piece for n in long for piece in (bare[:n], bare[-n:])]
+        found: dict[bytes, Shadow] = {}
+        for piece in pieces:
+            digest = self._digest.text(piece)
+            shadow = shadows.by_size[len(piece)].get(digest)
+            if shadow is not None:
+                found[digest] = shadow
+        return tuple(found.values())
 
-    def _at_boundary(self, text: str, shadow: Shadow) -> bool:
-        size = shadow.chars
-        starts = [0, len(text) - size]
-        starts.extend(found.end() for found in _STARTS.finditer(text, 0, _MAX_GAP))
-        return any(
-            self._text(text[at : at + size]) == shadow.digest
-            for at in starts
-            if at + size <= len(text) and self._hashes > 0
-        )
+    def _candidates(self, text: str, sizes: Mapping[int, int]) -> Iterator[tuple[bytes, int, bool]]:
+        """(digest, depth, part) of every piece of `text` that may be a wanted seal.
 
-    def _candidates(
-        self, text: str, missing: Mapping[bytes, int]
-    ) -> Iterator[tuple[bytes, int, bool]]:
-        """(digest, depth, part) of every piece of `text` that may be a wanted seal."""
+        `sizes`: the lengths in characters that the wanted ones may have.
+        """
+        spend()
         if len(text) < d.SIZE:
             return
         if " " not in text and "\n" not in text:
             for depth, layer in enumerate(d.layers(text)):
-                self._hashes -= 1
                 yield self._digest.blob(layer), depth, False
-        runs = d.runs(text)
-        sizes = {size for n in missing.values() for size in _spellings(n)} if runs else set()
-        for run in runs:
+        for run in d.runs(text):
             if run != text:
                 yield self._canon(run), 0, True
-            for piece in _pieces(run):
+            for piece in d.endings(run):
                 yield self._canon(piece), 0, True
             if len(sizes) <= _MAX_SIZES:
-                yield from ((canon, 0, True) for canon in self._chain(run, sizes))
+                yield from ((canon, 0, True) for canon in self._chain(run, tuple(sizes)))
 
-    def _chain(self, run: str, sizes: set[int]) -> Iterator[bytes]:
+    def _chain(self, run: str, sizes: Sequence[int]) -> Iterator[bytes]:
         """Digests of the pieces of a run that several values may have been set into."""
         for size in sizes:
-            if size < len(run) and self._hashes > 0:
+            if size < len(run):
                 yield self._canon(run[:size])
                 yield self._canon(run[-size:])
         edges = {0}
-        while edges and len(edges) <= _MAX_SIZES and self._hashes > 0:
+        while edges and len(edges) <= _MAX_SIZES:
             edges = {edge + size for edge in edges for size in sizes if edge + size < len(run)}
             for edge, size in ((e, n) for e in edges for n in sizes):
                 if edge + size <= len(run):
@@ -334,16 +354,14 @@ class Search:
 
     def _all(self) -> list[tuple[str, Spot, str]]:
         if self._strings is None:
-            self._strings = list(islice(self._found(), _MAX_STRINGS))
+            self._strings = list(self._walk(self._body, "", "", in_sealed=False, depth=0))
         return self._strings
-
-    def _found(self) -> Iterator[tuple[str, Spot, str]]:
-        """Every string of the body: its path, what kind of place that is, and itself."""
-        return self._walk(self._body, "", "", in_sealed=False, depth=0)
 
     def _walk(
         self, value: Any, path: str, key: str, *, in_sealed: bool, depth: int
     ) -> Iterator[tuple[str, Spot, str]]:
+        """Every string of a value: its path, what kind of place that is, and itself."""
+        spend()
         if isinstance(value, str):
             if value and depth <= _MAX_DEPTH:
                 yield path, self._spot(key, in_sealed=in_sealed), value
@@ -364,6 +382,7 @@ class Search:
 
     def _long(self, value: Any, key: str, *, in_sealed: bool, depth: int) -> Iterator[str]:
         """The ordinary texts that are long enough for a summary, as `_walk` comes by them."""
+        spend()
         if isinstance(value, str):
             if len(value) >= _MIN_SUMMARY and self._spot(key, in_sealed=in_sealed) is Spot.TEXT:
                 yield value
@@ -394,12 +413,31 @@ class Search:
         return Spot.FIELD
 
     def _canon(self, text: str) -> bytes:
-        self._hashes -= 1 + len(text) // _HASH_UNIT
         return self._digest.canon(text)
 
-    def _text(self, text: str) -> bytes:
-        self._hashes -= 1 + len(text) // _HASH_UNIT
-        return self._digest.text(text)
+
+class Shadows:
+    """Readable texts that are looked for, by their length."""
+
+    def __init__(self, shadows: Iterable[Shadow]) -> None:
+        """In any order; of equal ones the first."""
+        self.by_size: dict[int, dict[bytes, Shadow]] = {}
+        for shadow in shadows:
+            spend()
+            self.by_size.setdefault(shadow.chars, {}).setdefault(shadow.digest, shadow)
+        self._sizes = sorted(self.by_size)
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self.by_size)
+
+    def fitting(self, length: int) -> list[int]:
+        """Their lengths that fit into a text, shortest first; of many the longest.
+
+        What a text holds is judged by its largest part, and each length costs a hash a place.
+        """
+        end = bisect_right(self._sizes, length)
+        return self._sizes[max(end - _MAX_SIZES, 0) : end]
 
 
 _known: dict[str, tuple[Dialect, frozenset[str]]] = {}
@@ -430,8 +468,53 @@ def _spellings(size: int) -> tuple[int, ...]:
     return (size, encoded) if encoded == bare else (size, encoded, bare)
 
 
+class _Edges:
+    """Where in a text another one may start and end, one byte a character.
+
+    All places of one length are found by a shift and an AND, not by trying each start.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Goes through the text once."""
+        end = len(text)
+        starts, ends = bytearray(end + 1), bytearray(end + 1)
+        starts[0] = 1
+        for found in _STARTS.finditer(text):
+            starts[found.end()] = 1
+        for found in _ENDS.finditer(text):
+            ends[found.end()] = 1
+        ends[end] = 1
+        spend(of_text(text) + starts.count(1) + ends.count(1))
+        self._size = end + 1
+        self._starts = int.from_bytes(starts, "little")
+        self._ends = int.from_bytes(ends, "little")
+        self._most = starts.count(1)
+
+    def apart(self, size: int) -> Iterator[int]:
+        """The starts with an end `size` characters later.
+
+        All of them for what is hashed in a step. Longer texts take more, so that fewer places are
+        tried, and the work stays linear.
+        """
+        spend(1 + self._size // TEXT)
+        both = (self._starts & (self._ends >> (8 * size))).to_bytes(self._size, "little")
+        at = both.find(1)
+        for _ in range(_MIN_STARTS + self._most // (1 + size // TEXT)):
+            if at < 0:
+                return
+            yield at
+            at = both.find(1, at + 1)
+
+
+def _slot_starts(text: str) -> Iterator[int]:
+    """Where in a slot a value may start: at its head, or after what is no base64."""
+    yield 0
+    yield from (found.end() for found in _SEPARATOR.finditer(text))
+
+
 def _unwrapped(text: str) -> Iterator[str]:
     """`text` itself, and what stands in its tags and fences."""
+    spend(of_text(text))
     yield text.strip()
     for opening, closing in _WRAPS:
         start = opening.search(text, 0, _MAX_GAP)
@@ -439,6 +522,7 @@ def _unwrapped(text: str) -> Iterator[str]:
             end = closing.search(text, start.end(), _MAX_GAP)
             if end is None:
                 break
+            spend()
             yield text[start.end() : end.start()].strip()
             start = opening.search(text, end.end(), _MAX_GAP)
 
@@ -454,13 +538,6 @@ def _summaries(text: str) -> Iterator[str]:
             yield mark.join(pieces[drop:-1]).strip()
 
 
-def _pieces(run: str) -> Iterator[str]:
-    at = run.find("__")
-    while at != -1:
-        if len(run) - at - 2 >= d.SIZE:
-            yield run[at + 2 :]
-        at = run.find("__", at + 1)
-
-
 def _join(path: str, key: object) -> str:
-    return f"{path}.{key}" if path else str(key)
+    name = str(key)[:_MAX_KEY]
+    return f"{path}.{name}" if path else name

@@ -51,7 +51,10 @@ def until_it_raises(file: Unpacked) -> tuple[bytes, Exception | None]:
     return found, None
 
 
-@pytest.fixture(params=[*PACKERS, *LIBRARIES], ids=str)
+@pytest.fixture(
+    params=[*PACKERS, *LIBRARIES],
+    ids=lambda pair: "-".join(getattr(x, "__name__", x) for x in pair),
+)
 def codec(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Pack]:
     """An encoding and what makes it; each library that is installed is the one that is used."""
     name, pack = request.param

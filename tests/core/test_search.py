@@ -11,7 +11,8 @@ from otel_sealed.contract import Api
 from otel_sealed.digest import Digest
 from otel_sealed.model import Shadow
 from otel_sealed.providers import dialects
-from otel_sealed.wire.search import Search, Spot, Stray, Wanted
+from otel_sealed.steps import OutOfSteps, bounded
+from otel_sealed.wire.search import Search, Shadows, Spot, Stray, Wanted
 from tests.core.conversations import KEY, Mint
 
 MINT = Mint("search")
@@ -80,15 +81,26 @@ def test_all_lost_seals_are_found_in_one_walk() -> None:
     assert search(body).find(()) == {}
 
 
-def test_a_body_beyond_all_bounds_ends_the_search() -> None:
-    """Too deep, too many strings, too many runs: not found, and not slow."""
+def test_what_is_nested_deeper_than_any_provider_nests_is_not_searched() -> None:
     deep: Any = SEAL
     for _ in range(60):
         deep = {"a": deep}
     assert find(deep) is None
-    assert find([["x"] * 30_000, SEAL]) is None
-    runs = " ".join("A" * 30 + str(n) for n in range(70_000))
-    assert find({"text": runs, "z": SEAL}) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [["x"] * 30_000, SEAL],
+        {"text": " ".join("A" * 30 + str(n) for n in range(30_000)), "z": SEAL},
+    ],
+    ids=["strings", "runs"],
+)
+def test_a_search_that_costs_more_than_its_budget_is_given_up(body: Any) -> None:
+    """Many strings, many runs: no answer is better than a late one, or than half of one."""
+    assert find(body) is not None
+    with bounded(10_000), pytest.raises(OutOfSteps):
+        find(body)
 
 
 def shadow(text: str) -> Shadow:
@@ -111,28 +123,28 @@ WORDS = "what was weighed before the answer"
 def test_a_readable_stand_in_is_found_as_text_of_its_own(text: str) -> None:
     """Plain, in tags or in fences, in any message."""
     body = {"messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]}
-    assert search(body).readable((shadow(WORDS),), frozenset()) == "messages.0.content.0.text"
+    assert search(body).readable((shadow(WORDS),)) == "messages.0.content.0.text"
 
 
 @pytest.mark.parametrize("text", [f"Thought: {WORDS}", f"> {WORDS} and more", f"so\n{WORDS}"])
 def test_a_stand_in_inside_a_text_counts_near_its_turn_only(text: str) -> None:
     """Words of a turn quoted elsewhere are a quote."""
     body = {"messages": [{"content": "x"}, {"content": text}]}
-    assert search(body).readable((shadow(WORDS),), frozenset({1})) == "messages.1.content"
-    assert search(body).readable((shadow(WORDS),), frozenset({0})) is None
+    assert search(body).readable((shadow(WORDS),)) is None
+    assert search(body).holds(text, Shadows((shadow(WORDS),))) == (shadow(WORDS),)
 
 
 def test_signed_text_is_no_stand_in() -> None:
     """The block's own text is where it belongs."""
     body = {"messages": [{"content": [{"type": "thinking", "thinking": WORDS}]}]}
-    assert search(body).readable((shadow(WORDS),), frozenset({0})) is None
-    assert search(body).readable((), frozenset({0})) is None
+    assert search(body).readable((shadow(WORDS),)) is None
+    assert search(body).readable(()) is None
 
 
 def test_short_words_have_to_stand_alone() -> None:
     """A few characters are found in any text."""
-    assert search({}).holds("yes, indeed", (shadow("yes"),)) == ()
-    assert search({}).holds(" yes ", (shadow("yes"),)) == (shadow("yes"),)
+    assert search({}).holds("yes, indeed", Shadows((shadow("yes"),))) == ()
+    assert search({}).holds(" yes ", Shadows((shadow("yes"),))) == (shadow("yes"),)
 
 
 @pytest.mark.parametrize(
