@@ -321,6 +321,8 @@ def _as_returned(block: Block, sent: Collection[bytes]) -> Block:
     if not here and any(v.canon in sent for v in others.values() if v.canon):
         came = [evolve(others.get(v.artifact, v), role=v.role) for v in came]
     return evolve(block, values=tuple(came))
+
+
 class Part:
     """What a request has of one turn, and what the turn says: each asked for at most once."""
 

@@ -29,7 +29,7 @@ from otel_sealed.model.quick import evolve, quick
 from otel_sealed.providers.vendors import KNOWN_VENDORS
 from otel_sealed.steps import spend
 from otel_sealed.tracker.core import Core, Tools
-from otel_sealed.tracker.lasting import Lasting, disturbed
+from otel_sealed.tracker.lasting import AllStandIns, Lasting, disturbed
 from otel_sealed.tracker.position import Position
 from otel_sealed.tracker.settled import (
     Above,
@@ -56,6 +56,7 @@ class Asked:
     sent: Sent
     facts: Facts
     hint: bytes
+    stand_ins: AllStandIns = field(default_factory=AllStandIns, repr=False)
 
 
 @quick

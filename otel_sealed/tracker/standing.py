@@ -13,7 +13,7 @@ from otel_sealed.model import Check, Fate, Finding, Kind, Message, Speaker, Turn
 from otel_sealed.model.quick import evolve
 from otel_sealed.steps import spend
 from otel_sealed.tracker.judging import Asked, Judged
-from otel_sealed.tracker.lasting import MAX_LASTING, AllStandIns, lasting
+from otel_sealed.tracker.lasting import MAX_LASTING, lasting
 from otel_sealed.tracker.settled import (
     ROW_BYTES,
     STAND_BYTES,
@@ -46,7 +46,6 @@ def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
     found: list[Stand] = []
     speakers = [message.speaker for message in asked.sent.messages]
     model = max((at for at, who in enumerate(speakers) if who is Speaker.MODEL), default=-1)
-    known = AllStandIns()
     for at in range(len(asked.sent.messages)):
         spend()
         heads = [Headed(t.head, t.number, state.messages) for t in bound_at.get(at, ())]
@@ -54,7 +53,7 @@ def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
         if tip > moved:
             break  # where that one was, it may seem that nobody is
         behind = _behind(
-            asked, judged, state, at, rows.get(at, []), tip, heads, known, answered=at < model
+            asked, judged, state, at, rows.get(at, []), tip, heads, answered=at < model
         )
         if behind is None:
             break
@@ -74,7 +73,6 @@ def _behind(
     rows: Sequence[Row],
     tip: int,
     heads: Iterable[Headed],
-    known: AllStandIns,
     *,
     answered: bool,
 ) -> Stand | None:
@@ -85,6 +83,7 @@ def _behind(
     message = asked.sent.messages[at]
     offset = before.messages - at
     findings = [finding for finding, _ in rows if well(finding)]
+    known = asked.stand_ins
     rest = [lasting(*row, judged.position, offset, known) for row in rows if not well(row[0])]
     kept = [row for row in rest if row is not None]
     needs = before.needs.joined(row.needs for row in kept) if kept else before.needs
