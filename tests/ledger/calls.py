@@ -14,9 +14,9 @@ from otel_sealed.ledger.shared import SharedLedger
 from otel_sealed.tracker import Tracker
 from tests.ledger.shared import KEY
 
-MAY = {"faithful": {"ok", "unverifiable"}, "lossy": {"breaks", "unverifiable", "None"}}
+MAY = {"faithful": {"ok", "unverifiable"}, "lossy": {"degrades", "unverifiable", "None"}}
 """What may be said of a second call, whatever became of the ledger; nothing of one with no seal."""
-KNOWN = {"faithful": "ok", "lossy": "breaks"}
+KNOWN = {"faithful": "ok", "lossy": "degrades"}
 """What is said of it where the first call is remembered."""
 
 

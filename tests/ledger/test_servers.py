@@ -169,6 +169,6 @@ def test_a_server_that_comes_back_is_used_again(
     try:
         assert ledgers[0].flush(20.0)
         ledgers[1]._health._rests_until = 0.0
-        assert go_on(tracker(ledgers[1]), "b", "lossy") == "breaks"
+        assert go_on(tracker(ledgers[1]), "b", "lossy") == "degrades"
     finally:
         again.kill()
