@@ -69,7 +69,7 @@ def word(text: object, known: frozenset[str] = frozenset()) -> str:
     """
     if not isinstance(text, str):
         return OTHER
-    if text in _harmless or text in known:
+    if text in _harmless or text in known or text in ARTIFACTS:
         return text
     if _WORD.match(text):
         if len(_harmless) < _MAX_HARMLESS:
@@ -677,6 +677,7 @@ CIRCUMSTANCES: Final = frozenset(
     }
 )
 """What stands on a row of its own beside the seals."""
+ARTIFACTS: Final = SEALS | COMPANIONS | CIRCUMSTANCES
 _SEAL_FIELDS: Final = frozenset(name.rpartition(".")[2] for name in SEALS)
 
 

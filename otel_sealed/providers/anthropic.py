@@ -101,18 +101,21 @@ _CARRIERS = (
     Carrier(
         "web_search_result",
         Kind.RESULT,
+        nested=True,
         fields=(Field("encrypted_content", "anthropic.web_search_result.encrypted_content"),),
         payload=("url",),
     ),
     Carrier(
         "web_search_result_location",
         Kind.RESULT,
+        nested=True,
         fields=(Field("encrypted_index", "anthropic.citation.encrypted_index"),),
         payload=("url", "cited_text"),
     ),
     Carrier(
         "encrypted_code_execution_result",
         Kind.RESULT,
+        nested=True,
         fields=(
             Field("encrypted_stdout", "anthropic.encrypted_code_execution_result.encrypted_stdout"),
         ),
@@ -120,6 +123,7 @@ _CARRIERS = (
     Carrier(
         "advisor_redacted_result",
         Kind.RESULT,
+        nested=True,
         fields=(Field("encrypted_content", "anthropic.advisor_redacted_result.encrypted_content"),),
     ),
     Carrier("fallback", Kind.MARKER),

@@ -104,6 +104,7 @@ _CARRIERS = (
     Carrier(
         "encrypted_content",
         Kind.OTHER,
+        nested=True,
         fields=(Field("encrypted_content", "openai.agent_message.encrypted_content"),),
     ),
     *(

@@ -12,12 +12,14 @@ them their names. Fates come from the rows: one that names a place in a response
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from otel_sealed import vocab
 from otel_sealed.model import Fate, Verdict
+from otel_sealed.providers import dialects
 from otel_sealed.triage.incidents import Story
 from otel_sealed.triage.model import Call, Incident, Row
 
@@ -38,6 +40,14 @@ _LISTS: Final[dict[str, Callable[[str], bool]]] = {
 }
 """Chat Completions has its blocks in lists of their own: which of them each list holds."""
 _ITEM: Final = re.compile(r"([a-z_]{1,40})\.(\d{1,5})(?=\.|\Z)")
+_INSIDE: Final = re.compile(r"\.[a-z_]{1,40}(?:\.(\d{1,5}))?\Z")
+_NESTED: Final = frozenset(
+    carrier.type
+    for dialect in dialects().values()
+    for carrier in dialect.carriers.values()
+    if carrier.nested
+)
+"""Types of blocks inside others, which the types of a response list right after those."""
 _RIDDEN: Final = frozenset(("text", "message", "thought"))
 _MATCH, _CALL, _OTHER, _GAP = 3, 5, -1, -1
 _RANK: Final = {verdict.value: verdict.rank for verdict in Verdict}
@@ -105,13 +115,14 @@ def of_incident(calls: Sequence[Call], incident: Incident) -> list[Strip]:
 
 @dataclass(frozen=True, slots=True)
 class _Came:
-    """A received block."""
+    """A received block; `kept`: as many of its type go back as came, it among them."""
 
     turn: int
     type: str
     sealed: bool
     row: Row | None
     tool: str
+    kept: bool = False
 
 
 def _strip(story: Story, at: int) -> Strip | None:
@@ -126,6 +137,9 @@ def _strip(story: Story, at: int) -> Strip | None:
         if turn < first and sum(not _gone(x) for x in came) >= len(call.returned_types):
             break
         came[:0] = _received(story, turn, rows)
+    back = Counter(call.returned_types)
+    all_back = {type_ for type_, n in Counter(x.type for x in came).items() if back[type_] >= n}
+    came = [replace(x, kept=x.type in all_back) for x in came]
     columns = tuple(_columns(came[-MAX_COLUMNS:], call.returned_types[-MAX_COLUMNS:]))
     if not columns:
         return None
@@ -151,12 +165,24 @@ def _rows(story: Story, at: int) -> dict[tuple[int, int], Row]:
 def _block(call: Call, position: str) -> int | None:
     """Which block of a response a place in it is of."""
     if found := _BLOCK.search(position):
-        return int(found[1])
+        return _within(call.received_types, int(found[1]), position[found.end() :])
     for name, number in reversed(_ITEM.findall(position)):
         if name in _LISTS:
             blocks = [at for at, type_ in enumerate(call.received_types) if _LISTS[name](type_)]
             return blocks[int(number)] if int(number) < len(blocks) else None
     return None
+
+
+def _within(types: Sequence[str], number: int, inside: str) -> int | None:
+    """Index of the block `number`, or of the one at a place inside it: those follow it."""
+    outer = [at for at, type_ in enumerate(types) if type_ not in _NESTED]
+    if number >= len(outer):
+        return None
+    at = outer[number]
+    end = outer[number + 1] if number + 1 < len(outer) else len(types)
+    nested = _INSIDE.match(inside)
+    child = at + 1 + int(nested[1] or 0) if nested else at
+    return child if child < end else at
 
 
 def _weight(row: Row) -> tuple[int, bool, bool]:
@@ -250,8 +276,14 @@ def _gap(block: _Came) -> int:
 def _gone(block: _Came) -> bool:
     """Whether its row says that the block is not in the request.
 
-    Where the seal rides on a call or on text (Gemini), it may be gone alone.
+    Where the seal rides on a call or on text (Gemini), or as many blocks of the type go back as
+    came, the seal is gone alone.
     """
     row = block.row
     rides = _calls(block.type) or block.type in _RIDDEN
-    return row is not None and row.fate == Fate.DROPPED and not row.position and not rides
+    return (
+        row is not None
+        and row.fate == Fate.DROPPED
+        and not row.position
+        and not (rides or block.kept)
+    )

@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 
+from otel_sealed import vocab
 from otel_sealed.cli import main
+from otel_sealed.triage.files import found_in
+from otel_sealed.triage.incidents import ordered
+from otel_sealed.triage.index import Index
 from otel_sealed.triage.model import Evidence, Outcome
+from otel_sealed.triage.strip import strips
 from tests.triage.replay import case, incidents_in
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -130,3 +135,36 @@ def test_clean_here_and_refused_there_is_one_incident_beyond(
 def test_what_a_sampled_out_refusal_was_about_is_not_claimed_to_be_known(tmp_path: Path) -> None:
     (found,) = incidents_in(case(CASES / f"{BEYOND}.jsonl", tmp_path, sampled=False))
     assert found.lead.confidence == "inferred"
+
+
+def drawn(name: str, tmp_path: Path) -> list[tuple[str, str, str]]:
+    """The blocks of a case's newest strip: as they came, as they went back, and their fates."""
+    with Index() as index:
+        index.update(found_in([case(CASES / f"{name}.jsonl", tmp_path)]))
+        (key,) = index.keys()
+        strip = strips(ordered(index.conversation(key)))[-1]
+    return [(column.came, column.back, column.fate) for column in strip.columns]
+
+
+def test_a_strip_shows_blocks_inside_others_where_they_are(tmp_path: Path) -> None:
+    """F23: both results go back, and both citations are gone."""
+    found = drawn("F23", tmp_path)
+    results = [column for column in found if column[0] == "web_search_result"]
+    cited = [column for column in found if column[0] == "web_search_result_location"]
+    assert results == [("web_search_result", "web_search_result", "intact")] * 2
+    assert cited == [("web_search_result_location", "", "dropped")] * 2
+    assert [column for column in found if column[0] in ("", "text") and column[2]] == []
+
+
+def test_a_strip_shows_a_block_that_lost_its_seal_alone_as_one_block(tmp_path: Path) -> None:
+    """F14: the detail of OpenRouter is there, its signature is not."""
+    assert drawn("F14", tmp_path) == [
+        ("reasoning.text", "reasoning.text", "dropped"),
+        ("function", "function", ""),
+    ]
+
+
+@pytest.mark.parametrize("artifact", sorted(vocab.ARTIFACTS))
+def test_the_artifacts_of_the_vocabulary_have_their_names_everywhere(artifact: str) -> None:
+    """Also the longest of them: `other` is a word of the wire that nobody knows."""
+    assert artifact == vocab.word(artifact)
