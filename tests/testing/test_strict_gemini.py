@@ -6,6 +6,7 @@ import base64
 import json
 from contextlib import closing
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -232,6 +233,16 @@ def drop_summary(contents: Contents) -> None:
     del contents[1]["parts"][0]
 
 
+CASE = Path(__file__).parents[1] / "cases" / "E4.jsonl"
+
+
+def constant() -> str:
+    """What LangChain JS puts into an unsigned call, as it was recorded."""
+    sent = json.loads(CASE.read_text("utf-8").splitlines()[1])["request"]["contents"]
+    found = [p["thoughtSignature"] for c in sent for p in c["parts"] if "thoughtSignature" in p]
+    return str(found[1])
+
+
 SKIP = "skip_thought_signature_validator"
 CONTEXT = "context_engineering_is_the_way_to_go"
 ACCEPTED = {
@@ -241,6 +252,7 @@ ACCEPTED = {
     "dummy": dummy(SKIP),
     "dummy encoded": dummy(base64.b64encode(SKIP.encode()).decode()),
     "other dummy": dummy(CONTEXT),
+    "constant": dummy(constant()),
     "a content for each part": one_content_each,
     "summary dropped": drop_summary,
 }
