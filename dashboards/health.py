@@ -134,6 +134,19 @@ def _state() -> list[parts.Built]:
             Look(width=24, height=6, decimals=0),
         ),
         chart(
+            "Exchanges not read, by reason",
+            "Bodies that were too large, needed too many steps, or could not be parsed, in each "
+            "interval. Nothing of them is judged.",
+            [
+                series(
+                    events(select(vocab.UNREAD), vocab.UNREAD_REASON),
+                    f"{{{{{label(vocab.UNREAD_REASON)}}}}}",
+                )
+            ],
+            "short",
+            Look(width=24, height=6, decimals=0),
+        ),
+        chart(
             "Seams by service",
             "Methods of SDKs and HTTP clients that are wrapped, and that are missing, over all "
             "processes.",

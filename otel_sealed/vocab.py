@@ -232,6 +232,16 @@ HTTP_CLIENTS: Final = (
 )
 """The HTTP clients at which requests are noticed that pass outside of the SDKs."""
 
+UNREAD_REASONS: Final = (
+    *("size", "api", "event.json"),
+    *(
+        f"{body}.{why}"
+        for body in ("request", "response")
+        for why in ("size", "encoding", "depth", "json", "shape")
+    ),
+)
+"""What of an exchange was not read, and why; `size`: it needs more steps than an exchange may."""
+
 _HITS: Final = ("hit", "miss")
 _VERDICTS: Final = (*Verdict, NOTHING_SEALED)
 
@@ -405,6 +415,12 @@ HTTP_CLIENT = _define(
     "The HTTP client that sent a request no SDK hook of ours was on.",
     HTTP_CLIENTS,
 )
+UNREAD_REASON = _define(
+    "otel_sealed.unread.reason",
+    "string",
+    "What of an exchange was not read, and why.",
+    UNREAD_REASONS,
+)
 LEAK_SCOPE = _define(
     "otel_sealed.leak.scope", "string", "Instrumentation scope of the span that holds the value."
 )
@@ -548,6 +564,13 @@ UNOBSERVED = Metric(
     "the application suppressed. Every client we are on starts at 0.",
     (HTTP_CLIENT, SERVER_ADDRESS),
 )
+UNREAD = Metric(
+    "otel_sealed.unread",
+    "counter",
+    "{exchange}",
+    "Exchanges of which something was not read, so that it is not judged. Size starts at 0.",
+    (UNREAD_REASON, PROVIDER),
+)
 DURATION = Metric(
     "otel_sealed.check.duration",
     "histogram",
@@ -580,7 +603,7 @@ PROCESS_STATE = Metric(
 _VIOLATION_METRICS = (VIOLATIONS, KNOWN_VIOLATIONS)
 _CALL_METRICS = (CHECKS, SIZE, CALLS, REJECTIONS, LOOKUPS, ENTRIES, DURATION)
 _ANSWER_METRICS = (CAUSES, EXPECTED, RETURNED, OUTCOMES, OBJECTIONS)
-_HEALTH_METRICS = (INTERNAL_ERRORS, LEAKS, PROCESS_STATE, EVICTIONS, SEAMS, UNOBSERVED)
+_HEALTH_METRICS = (INTERNAL_ERRORS, LEAKS, PROCESS_STATE, EVICTIONS, SEAMS, UNOBSERVED, UNREAD)
 METRICS: Final = (*_VIOLATION_METRICS, *_CALL_METRICS, *_ANSWER_METRICS, *_HEALTH_METRICS)
 
 # ------------------------------------------------------------------------------------- events

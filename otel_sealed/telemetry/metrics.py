@@ -144,6 +144,7 @@ class Metrics:
             labels = {vocab.PROVIDER: name, vocab.VERDICT: verdict.value}
             self._counters[vocab.VIOLATIONS.name].add(0, labels)
             self._counters[vocab.KNOWN_VIOLATIONS.name].add(0, labels)
+        self._unread("size", name, 0)
         for place in LEAK_PLACES:
             self._counters[vocab.LEAKS.name].add(0, {vocab.PLACE: place})
 
@@ -190,8 +191,15 @@ class Metrics:
         self._findings(report, who, context)
         if any(f.verdict.violates for f in report.findings):
             self._violations(report, provider, context, known)
+        for reason in report.unread:
+            self._unread(reason, provider, 1)
         self._lookups(report, provider)
         self._duration.record(check_s, {vocab.PROVIDER: provider}, context)
+
+    def _unread(self, reason: str, provider: str, count: int) -> None:
+        known = reason if reason in vocab.UNREAD_REASONS else vocab.FOLDED
+        labels = {vocab.UNREAD_REASON: known, vocab.PROVIDER: provider}
+        self._tally.add(vocab.UNREAD.name, labels, count)
 
     def _host(self, host: str) -> str:
         """The host as a label: the first few of a process by name, the others together."""

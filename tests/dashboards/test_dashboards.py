@@ -81,6 +81,7 @@ GOLDEN = {
     "otel_sealed.seams": ("otel_sealed_seams",),
     "otel_sealed.state": ("otel_sealed_state",),
     "otel_sealed.unobserved": ("otel_sealed_unobserved_total",),
+    "otel_sealed.unread": ("otel_sealed_unread_total",),
     "otel_sealed.violations": ("otel_sealed_violations_total",),
     "otel_sealed.violations.causes": ("otel_sealed_violations_causes_total",),
     "otel_sealed.violations.known": ("otel_sealed_violations_known_total",),

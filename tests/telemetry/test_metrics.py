@@ -42,6 +42,20 @@ def test_a_providers_first_call_starts_its_violations_too() -> None:
     }
 
 
+def test_what_was_not_read_is_counted_by_reason() -> None:
+    bench = Bench()
+    bench.call(report())
+    assert bench.sums("otel_sealed.unread") == {("anthropic", "size"): 0}
+    for unread in (("size",), ("size",), ("request.json", "response.depth"), ("secret words",)):
+        bench.call(report(unread=unread))
+    assert bench.sums("otel_sealed.unread") == {
+        ("anthropic", "size"): 2,
+        ("anthropic", "request.json"): 1,
+        ("anthropic", "response.depth"): 1,
+        ("anthropic", "_OTHER"): 1,
+    }
+
+
 def test_violations_count_findings_by_provider_and_verdict_alone() -> None:
     bench = Bench()
     bench.call(
