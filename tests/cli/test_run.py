@@ -34,7 +34,7 @@ from otel_sealed.testing.strict import StrictProvider
 
 TOOL = {"name": "look", "input_schema": {"type": "object", "properties": {}}}
 thinking = {"type": "enabled", "budget_tokens": 1024}
-ask = {"model": "claude-opus-4-6", "max_tokens": 4096, "thinking": thinking}
+ask = {"model": "claude-sonnet-4-6", "max_tokens": 4096, "thinking": thinking}
 
 
 def main():
@@ -137,7 +137,7 @@ def test_it_leaves_private_files_of_all_three_signals_without_content(ran: Ran) 
     assert (folder / ".gitignore").read_text("utf-8") == "*\n"
     assert [path for path in ran.files if "CANARY" in path.read_text("utf-8")] == []
     names = {record.name for record in records(ran.files)}
-    assert {"chat claude-opus-4-6", "otel_sealed.violation", "otel_sealed.calls"} <= names
+    assert {"chat claude-sonnet-4-6", "otel_sealed.violation", "otel_sealed.calls"} <= names
 
 
 def test_the_summary_is_of_this_run_alone(tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ def test_a_field_the_object_lacks_was_lost_by_the_sdk(kind: Any) -> None:
     bare = copy.deepcopy(answer)
     bare["content"][0].pop("signature")
     report = seen("anthropic", answer, kind(bare), unsigned)
-    # contract-corrections, A1: where thinking is adaptive the loop goes on without any of it
-    assert row_of(report, SIGNATURE) == ("sdk_lossy", "degrades", "A1")
+    # A3: a block that lost its signature is refused, also where a turn may come without thinking
+    assert row_of(report, SIGNATURE) == ("sdk_lossy", "breaks", "A3")
     assert only(report, SIGNATURE).locus is Locus.SDK
     assert reason(only(report, SIGNATURE)) != ""
     assert row_of(seen("anthropic", answer, sdk, unsigned), SIGNATURE)[0] == "dropped"
