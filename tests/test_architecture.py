@@ -87,7 +87,7 @@ ROOMS = {
     # 1 language
     "contract": Room(floor=1),
     "wire": Room(floor=1, siblings=names("contract")),
-    # 2 facts and memory, blind to each other; a provider is blind to every other provider too
+    # 2 facts and memory, blind to each other; a dialect is blind to every other dialect too
     "providers": Room(floor=2, mutual=False),
     "ledger": Room(floor=2, impure=names("threading")),
     # `diagnose` is the part of `align` that says how a value changed
@@ -221,8 +221,9 @@ def refusal(module: str, target: str) -> str | None:
         return None
     there = room_of(target)
     if there == home:
-        # A vendor too long for one file goes on in files of its own name: `x` may import `x_rules`.
-        own = target.startswith(f"{module}_")
+        # A dialect is a folder, or a file: its own files know each other.
+        folder = ".".join(module.split(".")[:3])
+        own = folder != f"{PACKAGE}.{home}" and target.startswith(f"{folder}.")
         return None if room.mutual or own else "is a neighbour, and in this room they are blind"
     if room.alone:
         return "is of this package, and this room stands alone"
@@ -277,11 +278,12 @@ def test_a_file_imports_only_from_the_floors_below_its_own(path: Path) -> None:
         ("contract", "from .wire import turns"),
         ("wire", "from otel_sealed import align"),
         # floor 2
-        ("providers.openai", "from .anthropic import PROVIDER"),
-        ("providers.openai", "from otel_sealed.providers import anthropic"),
-        ("providers.openai_rules", "from .openai import PROVIDER"),
-        ("providers.openai", "import openai"),
-        ("providers.gemini", "from ..ledger.memory import Ledger"),
+        ("providers.openai.wire", "from ..anthropic import PROVIDER"),
+        ("providers.openai.wire", "from otel_sealed.providers import anthropic"),
+        ("providers.openai.wire", "from otel_sealed.providers.openai_too import PROVIDER"),
+        ("providers.openai.rules", "from ..gemini.rules import RULES"),
+        ("providers.openai.wire", "import openai"),
+        ("providers.gemini.wire", "from ...ledger.memory import Ledger"),
         ("align", "from otel_sealed.providers import anthropic"),
         ("align", "from otel_sealed.contract import Rule"),
         ("align", "from otel_sealed import contract"),
@@ -330,8 +332,10 @@ def test_a_forbidden_import_is_found(module: str, source: str) -> None:
     [
         ("digest", "import hmac\nfrom .model import Digest"),
         ("wire", "import json\nfrom otel_sealed.contract import Provider, Rule"),
-        ("providers.anthropic", "from ..contract import Provider\nfrom ..model import Fate"),
-        ("providers.openai", "from otel_sealed.providers.openai_rules import RULES"),
+        ("providers.vendors", "from ..contract import Provider\nfrom ..model import Fate"),
+        ("providers.openai", "from otel_sealed.providers.openai.wire import DIALECT"),
+        ("providers.openai.wire", "from otel_sealed.providers.openai.rules import RULES"),
+        ("providers.openai.wire", "from .rules import RULES"),
         ("ledger.memory", "import threading\nfrom otel_sealed.digest import Keyring"),
         ("ledger", "from .memory import MemoryLedger"),
         ("align", "from otel_sealed.contract import Anchor\nfrom otel_sealed.wire import Turn"),

@@ -1,4 +1,4 @@
-"""The dialects this version knows. A new one is one new module with a `DIALECT` in it."""
+"""The dialects this version knows. A new one is one new folder with a `DIALECT` in it."""
 
 from __future__ import annotations
 

@@ -5,9 +5,7 @@ It refuses to take back what was promised; who means to do that edits `vocabular
 
 from __future__ import annotations
 
-import importlib
 import json
-import pkgutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -38,18 +36,10 @@ def current() -> dict[str, dict[str, Any]]:
 
 
 def rules() -> list[str]:
-    """Ids of the rules of every dialect and of our own, as far as there are any."""
-    from otel_sealed import judge, providers
-    from otel_sealed.contract import Rule
+    """Ids of the rules of every dialect and of our own."""
+    from otel_sealed import rulebook
 
-    names = [m.name for m in pkgutil.iter_modules(providers.__path__, providers.__name__ + ".")]
-    modules = [judge, *map(importlib.import_module, names)]
-    ids: set[str] = set()
-    for thing in (thing for module in modules for thing in vars(module).values()):
-        for rule in thing if isinstance(thing, tuple) else (thing,):
-            if isinstance(rule, Rule):
-                ids.add(rule.id)
-    return sorted(ids)
+    return sorted({rule.id for _, rules in rulebook.chapters() for rule in rules})
 
 
 def broken(promised: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -6,21 +6,21 @@ Sources: docs/contract/openai.md, docs/sdk-surface.md#streams-of-openai. Checked
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from otel_sealed.contract import (
     Api,
-    Carrier,
     Dialect,
     Exchange,
-    Field,
     Place,
     RawAnswer,
     RawMessage,
 )
-from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, Trait, Usage
-from otel_sealed.providers.openai_rules import RULES
+from otel_sealed.model import Facts, Kind, Removal, Speaker, Trait, Usage
+from otel_sealed.providers.openai.rules import RULES
+from otel_sealed.providers.openai.sealed import BY_TYPE, TOOL_OUTPUTS
+from otel_sealed.providers.openai.stream import fold
 from otel_sealed.steps import spend
 from otel_sealed.wire.parse import as_count, as_text
 
@@ -33,120 +33,6 @@ _FREE_INSTRUCTIONS = re.compile(r"(^|[./])gpt-6\.[2-9]")
 _ALL_TURNS = re.compile(r"(^|[./])gpt-(5\.[6-9]|[6-9])")
 # O23: hosts of OpenAI's own, in any region; what Codex adds to every item is theirs alone
 _OWN_HOST = re.compile(r"(^|\.)(api\.openai\.com|chatgpt\.com)(:\d+)?$")
-_PASSED = frozenset({"internal_chat_message_metadata_passthrough"})
-_TOOL_OUTPUTS = frozenset(
-    {
-        "function_call_output",
-        "custom_tool_call_output",
-        "computer_call_output",
-        "local_shell_call_output",
-        "shell_call_output",
-        "apply_patch_call_output",
-        "mcp_approval_response",
-        "tool_search_output",
-        "program_output",
-    }
-)
-
-_CARRIERS = (
-    Carrier(
-        "reasoning",
-        Kind.REASONING,
-        fields=(
-            Field("encrypted_content", "openai.reasoning.encrypted_content"),
-            Field("id", "openai.reasoning.id", Role.ID),
-            Field("summary", "openai.reasoning.envelope", Role.ECHO),
-        ),
-        ids=("id",),
-        server_id="id",
-        transient="rs_tmp",
-        shadows=("summary", "content"),
-        keys=frozenset({"type", "status", "created_by"}),
-        hollow=frozenset({"content"}),
-        envelope="openai.reasoning.envelope",
-        passed=_PASSED,
-        paired=True,
-        orphan="openai.reasoning",
-    ),
-    Carrier(
-        "compaction",
-        Kind.COMPACTION,
-        fields=(
-            Field("encrypted_content", "openai.compaction.encrypted_content"),
-            Field("id", "openai.compaction.id", Role.ID),
-        ),
-        ids=("id",),
-        server_id="id",
-        keys=frozenset({"type", "created_by", "status"}),
-        envelope="openai.compaction.envelope",
-        passed=_PASSED,
-    ),
-    Carrier(
-        "message",
-        Kind.TEXT,
-        fields=(Field("phase", "openai.message.phase", Role.ECHO),),
-        ids=("id",),
-        server_id="id",
-        payload=("content",),
-        paired_by_id=True,
-        orphan="openai.message",
-    ),
-    Carrier(
-        "program",
-        Kind.OTHER,
-        fields=(
-            Field("fingerprint", "openai.program.fingerprint"),
-            Field("code", "openai.program.code", Role.SIGNED),
-        ),
-        ids=("call_id",),
-    ),
-    Carrier("agent_message", Kind.OTHER, ids=("id",), children=("content",)),
-    Carrier(
-        "encrypted_content",
-        Kind.OTHER,
-        nested=True,
-        fields=(Field("encrypted_content", "openai.agent_message.encrypted_content"),),
-    ),
-    *(
-        Carrier(
-            name,
-            Kind.CALL,
-            ids=("call_id", "id"),
-            server_id="id",
-            payload=payload,
-            orphan=f"openai.{name}",
-            label="name",
-            arguments=payload[-1] if payload else "",
-        )
-        for name, payload in (
-            ("function_call", ("name", "arguments")),
-            ("custom_tool_call", ("name", "input")),
-            ("computer_call", ("action",)),
-            ("local_shell_call", ("action",)),
-            ("shell_call", ("action",)),
-            ("apply_patch_call", ("operation",)),
-            ("web_search_call", ("action",)),
-            ("file_search_call", ("queries",)),
-            ("code_interpreter_call", ("code",)),
-            ("mcp_call", ("name", "arguments")),
-            ("tool_search_call", ("arguments",)),
-            ("image_generation_call", ()),
-        )
-    ),
-    *(
-        Carrier(name, Kind.RESULT, ids=("call_id",), result="output")
-        for name in sorted(_TOOL_OUTPUTS)
-    ),
-    Carrier("output_text", Kind.TEXT, payload=("text",)),
-    Carrier("input_text", Kind.TEXT, payload=("text",)),
-    Carrier("item_reference", Kind.MARKER, ids=("id",), server_id="id"),
-    Carrier("mcp_list_tools", Kind.OTHER, ids=("id",)),
-    Carrier("mcp_approval_request", Kind.CALL, ids=("id",)),
-    Carrier("compaction_trigger", Kind.MARKER),
-    Carrier("additional_tools", Kind.OTHER),
-    Carrier("configuration_update", Kind.OTHER),
-)
-_BY_TYPE = {carrier.type: carrier for carrier in _CARRIERS}
 
 
 def _type_of(item: Mapping[str, Any]) -> str:
@@ -190,7 +76,7 @@ def _speaker(item: Any) -> Speaker:
         if role == "assistant":
             return Speaker.MODEL
         return Speaker.SYSTEM if role in ("system", "developer") else Speaker.USER
-    if name in _TOOL_OUTPUTS:
+    if name in TOOL_OUTPUTS:
         return Speaker.TOOL
     if name in ("input_text", "additional_tools", "configuration_update", "compaction_trigger"):
         return Speaker.SYSTEM
@@ -259,90 +145,6 @@ def _usage(usage: Any) -> Usage:
         reasoning_tokens=as_count(out.get("reasoning_tokens")) if isinstance(out, dict) else None,
         cache_read_tokens=as_count(into.get("cached_tokens")) if isinstance(into, dict) else None,
     )
-
-
-_CLOSING = frozenset({"response.completed", "response.incomplete", "response.failed"})
-
-
-def fold(events: Iterable[Any]) -> dict[str, Any]:
-    """The response a stream amounts to.
-
-    Each event seals an item anew. `output_item.added` may hold an incomplete blob, so only
-    `output_item.done` and the closing event count, either of them; a closing event with an empty
-    output leaves what the items said. A blob of which nothing else came is one that was cut.
-    """
-    response: dict[str, Any] = {}
-    items: dict[int, Any] = {}
-    begun: dict[int, Any] = {}
-    complete = False
-    for event in events:
-        spend()
-        if not isinstance(event, dict):
-            continue
-        kind = event.get("type")
-        if kind == "response.output_item.done":
-            index = event.get("output_index")
-            items[index if isinstance(index, int) else len(items)] = event.get("item")
-        elif kind == "response.output_item.added" and _sealed(event.get("item")):
-            begun[event["output_index"] if isinstance(event.get("output_index"), int) else 0] = (
-                event["item"]
-            )
-        elif kind == "error":
-            response["error"] = {k: v for k, v in event.items() if k != "type"}
-        elif isinstance(kind, str) and isinstance(event.get("response"), dict):
-            response.update(event["response"])
-            complete = complete or kind in _CLOSING
-    cut: set[int] = set()
-    response["anew"] = []
-    if isinstance(response.get("output"), list) and items:
-        response["output"], response["anew"] = _completed(response["output"], items)
-    if not response.get("output"):
-        cut = set() if complete else begun.keys() - items.keys()
-        items |= {index: begun[index] for index in cut}
-        response["output"] = [items[index] for index in sorted(items)]
-    response["complete"] = complete
-    response["cut"] = [str(at) for at, index in enumerate(sorted(items)) if index in cut]
-    return response
-
-
-def _completed(
-    closing: list[Any], items: Mapping[int, Any]
-) -> tuple[list[Any], list[tuple[str, Any]]]:
-    """The output of a closing event with what it lacks of the items that were done before.
-
-    And those of the latter, by place, that it has otherwise: sealed anew, some hosts under new ids.
-    """
-    output = list(closing)
-    if not output:
-        return output, []
-    places = {as_text(i.get("id")): at for at, i in enumerate(output) if isinstance(i, dict)}
-    short = len(output) <= max(items)
-    anew: list[tuple[str, Any]] = []
-    spend(len(items) + len(output))
-    for index in sorted(items):
-        item = items[index]
-        if not isinstance(item, dict):
-            continue
-        name = as_text(item.get("id"))
-        at = places.get(name) if name else None
-        if at is None and short:
-            if _sealed(item):
-                output.insert(index, item)
-            continue
-        at = index if at is None else at
-        closed = output[at] if 0 <= at < len(output) else None
-        if not isinstance(closed, dict) or closed.get("type") != item.get("type"):
-            continue
-        blob = as_text(closed.get("encrypted_content"))
-        if _sealed(item) and item["encrypted_content"].startswith(blob):
-            output[at] = item
-        elif closed != item:
-            anew.append((str(at), item))
-    return output, anew
-
-
-def _sealed(item: Any) -> bool:
-    return isinstance(item, dict) and bool(as_text(item.get("encrypted_content")))
 
 
 def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
@@ -429,7 +231,7 @@ def _follower_ids(place: Place) -> tuple[bool, ...]:
     for block in reversed(place.turn.blocks if place.turn is not None else ()):
         spend()
         found.append(follows)
-        carrier = _BY_TYPE.get(block.type)
+        carrier = BY_TYPE.get(block.type)
         ends = carrier is None or carrier.paired or block.kind is Kind.COMPACTION
         follows = not ends and (follows or not sent.isdisjoint(block.anchors))
     return tuple(reversed(found))
@@ -451,7 +253,7 @@ DIALECT = Dialect(
     api=Api.RESPONSES,
     vendor="openai",
     root="input",
-    carriers=_BY_TYPE,
+    carriers=BY_TYPE,
     type_of=_type_of,
     messages=_messages,
     answer=_answer,

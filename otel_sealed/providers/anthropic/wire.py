@@ -5,26 +5,24 @@ Sources: docs/contract/anthropic.md, docs/sdk-surface.md#streams-of-anthropic. C
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from otel_sealed.contract import (
     Api,
-    Carrier,
     Dialect,
     Exchange,
-    Field,
     Place,
     RawAnswer,
     RawMessage,
 )
-from otel_sealed.model import Facts, Kind, Removal, Role, Speaker, State, Trait, Turn, Usage
-from otel_sealed.providers.anthropic_rules import RULES
+from otel_sealed.model import Facts, Kind, Removal, Speaker, State, Trait, Turn, Usage
+from otel_sealed.providers.anthropic.rules import RULES
+from otel_sealed.providers.anthropic.sealed import BY_TYPE
+from otel_sealed.providers.anthropic.stream import fold
 from otel_sealed.steps import spend
 from otel_sealed.vocab import names_model
-from otel_sealed.wire.growing import Growing
 from otel_sealed.wire.parse import as_count, as_text
 
 # A12: the models that check what stands before a thinking block; opus-5, sonnet-5, fable-5 do not
@@ -39,98 +37,6 @@ _THINKS_BY_DEFAULT = re.compile(r"claude-([a-z]+-)?[5-9](?!\d)")
 _OFF_BY_DEFAULT = re.compile(r"claude-([a-z]+-)?[1-4](?!\d)")
 # the least budget_tokens the API takes for thinking (S thinking_config_enabled_param.py)
 _MIN_BUDGET = 1024
-
-_THINKING_KEYS = frozenset({"type"})
-_CARRIERS = (
-    Carrier(
-        "thinking",
-        Kind.REASONING,
-        fields=(
-            Field("signature", "anthropic.thinking.signature"),
-            Field("thinking", "anthropic.thinking.text", Role.SIGNED),
-        ),
-        payload=("thinking",),
-        shadows=("thinking",),
-        keys=_THINKING_KEYS,
-        envelope="anthropic.thinking.envelope",
-    ),
-    Carrier(
-        "redacted_thinking",
-        Kind.REASONING,
-        fields=(Field("data", "anthropic.redacted_thinking.data"),),
-        keys=_THINKING_KEYS,
-        envelope="anthropic.redacted_thinking.envelope",
-    ),
-    Carrier(
-        "compaction",
-        Kind.COMPACTION,
-        fields=(
-            Field("encrypted_content", "anthropic.compaction.encrypted_content"),
-            Field("signature", "anthropic.compaction.signature"),
-            Field("content", "anthropic.compaction.text", Role.SIGNED),
-        ),
-        payload=("content",),
-        shadows=("content",),
-    ),
-    Carrier("text", Kind.TEXT, payload=("text",), children=("citations",)),
-    *(
-        Carrier(
-            name,
-            Kind.CALL,
-            ids=("id",),
-            payload=("name", "input"),
-            label="name",
-            arguments="input",
-        )
-        for name in ("tool_use", "server_tool_use", "mcp_tool_use")
-    ),
-    Carrier("tool_result", Kind.RESULT, ids=("tool_use_id",), result="content", failed="is_error"),
-    Carrier("mcp_tool_result", Kind.RESULT, ids=("tool_use_id",)),
-    *(
-        Carrier(name, Kind.RESULT, ids=("tool_use_id",), children=("content",))
-        for name in (
-            "web_search_tool_result",
-            "web_fetch_tool_result",
-            "code_execution_tool_result",
-            "bash_code_execution_tool_result",
-            "text_editor_code_execution_tool_result",
-            "advisor_tool_result",
-            "tool_search_tool_result",
-        )
-    ),
-    Carrier(
-        "web_search_result",
-        Kind.RESULT,
-        nested=True,
-        fields=(Field("encrypted_content", "anthropic.web_search_result.encrypted_content"),),
-        payload=("url",),
-    ),
-    Carrier(
-        "web_search_result_location",
-        Kind.RESULT,
-        nested=True,
-        fields=(Field("encrypted_index", "anthropic.citation.encrypted_index"),),
-        payload=("url", "cited_text"),
-    ),
-    Carrier(
-        "encrypted_code_execution_result",
-        Kind.RESULT,
-        nested=True,
-        fields=(
-            Field("encrypted_stdout", "anthropic.encrypted_code_execution_result.encrypted_stdout"),
-        ),
-    ),
-    Carrier(
-        "advisor_redacted_result",
-        Kind.RESULT,
-        nested=True,
-        fields=(Field("encrypted_content", "anthropic.advisor_redacted_result.encrypted_content"),),
-    ),
-    Carrier("fallback", Kind.MARKER),
-    Carrier("image", Kind.MEDIA),
-    Carrier("document", Kind.MEDIA),
-    Carrier("container_upload", Kind.MEDIA),
-)
 
 
 def _type_of(block: Mapping[str, Any]) -> str:
@@ -241,99 +147,6 @@ def _usage(usage: Any) -> Usage:
         cache_read_tokens=read,
         cache_write_tokens=write,
     )
-
-
-def fold(events: Iterable[Any]) -> dict[str, Any]:
-    """The message a stream amounts to. Seals are appended, not assigned, unlike the SDK (A1).
-
-    Only a signature comes in deltas; what else is sealed stands in one event as a whole (A4).
-    """
-    message: dict[str, Any] = {"content": []}
-    usage: dict[str, Any] = {}
-    blocks: dict[int, Growing] = {}
-    signing: set[int] = set()
-    complete = False
-    for event in events:
-        spend()
-        if not isinstance(event, dict):
-            continue
-        kind = event.get("type")
-        if kind == "content_block_delta" and isinstance(delta := event.get("delta"), dict):
-            index = _index(event)
-            if index not in blocks:
-                blocks[index] = Growing({"type": "other"})
-            _take(blocks[index], delta)
-            if delta.get("type") == "signature_delta":
-                signing.add(index)
-        elif kind == "message_start" and isinstance(event.get("message"), dict):
-            message.update(event["message"])
-            usage = dict(message["usage"]) if isinstance(message.get("usage"), dict) else {}
-        elif kind == "content_block_start" and isinstance(event.get("content_block"), dict):
-            blocks[_index(event)] = Growing(event["content_block"])
-        elif kind == "content_block_stop":
-            signing.discard(_index(event))
-        elif kind == "message_delta":
-            _message_delta(message, usage, event)
-            complete = complete or bool(message.get("stop_reason"))
-        elif kind == "message_stop":
-            complete = True
-        elif kind == "error":
-            message["error"] = event.get("error")
-    order = sorted(blocks)
-    message["content"] = [_closed(blocks[index].whole()) for index in order]
-    message["complete"] = complete
-    message["cut"] = [f"content.{at}" for at, index in enumerate(order) if index in signing]
-    return message
-
-
-def _index(event: Mapping[str, Any]) -> int:
-    index = event.get("index")
-    return index if isinstance(index, int) else 0
-
-
-_APPENDED = {
-    "thinking_delta": ("thinking", "thinking"),
-    "signature_delta": ("signature", "signature"),
-    "text_delta": ("text", "text"),
-    "input_json_delta": ("partial_json", "_json"),
-}
-
-
-def _take(block: Growing, delta: Mapping[str, Any]) -> None:
-    kind = delta.get("type")
-    names = _APPENDED.get(kind) if isinstance(kind, str) else None
-    if names is not None:
-        source, target = names
-        block.add(target, as_text(delta.get(source)))
-    elif kind == "compaction_delta":
-        for key in ("content", "encrypted_content", "signature", "tool_changes"):
-            if delta.get(key) is not None:
-                block.put(key, delta[key])
-    elif kind == "citations_delta":
-        block.append("citations", delta.get("citation"))
-
-
-def _closed(block: dict[str, Any]) -> dict[str, Any]:
-    if "_json" in block:
-        text = block.pop("_json")
-        try:
-            block["input"] = json.loads(text) if text else block.get("input", {})
-        except (ValueError, RecursionError):
-            block["input"] = text
-    return block
-
-
-def _message_delta(
-    message: dict[str, Any], usage: dict[str, Any], event: Mapping[str, Any]
-) -> None:
-    delta = event.get("delta")
-    if isinstance(delta, dict):
-        message.update({k: v for k, v in delta.items() if v is not None})
-    if isinstance(event.get("usage"), dict):
-        usage.update(event["usage"])
-        message["usage"] = usage
-    if isinstance(event.get("input_transformations"), list):
-        message["input_transformations"] = event["input_transformations"]
 
 
 def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
@@ -455,7 +268,7 @@ DIALECT = Dialect(
     api=Api.MESSAGES,
     vendor="anthropic",
     root="messages",
-    carriers={carrier.type: carrier for carrier in _CARRIERS},
+    carriers=BY_TYPE,
     type_of=_type_of,
     messages=_messages,
     answer=_answer,

@@ -7,22 +7,22 @@ Checked 2026-11-29.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from otel_sealed.contract import (
     Api,
-    Carrier,
     Constant,
     Dialect,
     Exchange,
-    Field,
     Place,
     RawAnswer,
     RawMessage,
 )
-from otel_sealed.model import Facts, Kind, Role, Speaker, Trait, Usage
-from otel_sealed.providers.gemini_rules import RULES
+from otel_sealed.model import Facts, Kind, Speaker, Trait, Usage
+from otel_sealed.providers.gemini.rules import RULES
+from otel_sealed.providers.gemini.sealed import BY_TYPE
+from otel_sealed.providers.gemini.stream import candidate_of, fold, parts_of
 from otel_sealed.steps import spend
 from otel_sealed.wire.parse import as_count, as_text
 
@@ -30,55 +30,6 @@ _KNOWN_MODEL = re.compile(r"gemini-[123]")
 _GEMINI_2 = re.compile(r"gemini-2")
 _GEMINI_3 = re.compile(r"gemini-3")
 
-_SIGNATURE = Field(
-    "thoughtSignature",
-    "gemini.part.thought_signature",
-    binary=True,
-    aliases=("thought_signature",),
-)
-_TEXT = Field("text", "gemini.part.text", Role.SIGNED)
-
-_CARRIERS = (
-    Carrier("text", Kind.TEXT, fields=(_SIGNATURE, _TEXT), payload=("text",)),
-    Carrier(
-        "signed_thought",
-        Kind.TEXT,
-        fields=(_SIGNATURE, _TEXT),
-        payload=("text",),
-        shadows=("text",),
-    ),
-    Carrier("thought", Kind.REASONING, payload=("text",), shadows=("text",)),
-    Carrier(
-        "function_call",
-        Kind.CALL,
-        fields=(_SIGNATURE,),
-        ids=("functionCall.id", "function_call.id"),
-        payload=("functionCall.name", "functionCall.args"),
-        label="functionCall.name",
-        arguments="functionCall.args",
-    ),
-    Carrier(
-        "tool_call",
-        Kind.CALL,
-        fields=(_SIGNATURE,),
-        ids=("toolCall.id",),
-        payload=("toolCall",),
-    ),
-    Carrier("tool_response", Kind.RESULT, fields=(_SIGNATURE,), ids=("toolResponse.id",)),
-    Carrier(
-        "function_response",
-        Kind.RESULT,
-        ids=("functionResponse.id", "function_response.id"),
-        label="functionResponse.name",
-        result="functionResponse.response",
-        failed="functionResponse.response.error",
-    ),
-    Carrier("inline_data", Kind.MEDIA, fields=(_SIGNATURE,)),
-    Carrier("file_data", Kind.MEDIA, fields=(_SIGNATURE,)),
-    Carrier("executable_code", Kind.CALL, fields=(_SIGNATURE,), payload=("executableCode.code",)),
-    Carrier("code_execution_result", Kind.RESULT, fields=(_SIGNATURE,)),
-    Carrier("signature", Kind.MARKER, fields=(_SIGNATURE,)),
-)
 _KEYS = (
     ("functionCall", "function_call"),
     ("function_call", "function_call"),
@@ -111,17 +62,12 @@ def _signed(part: Mapping[str, Any]) -> bool:
     return bool(part.get("thoughtSignature") or part.get("thought_signature"))
 
 
-def _parts(content: Any) -> tuple[Any, ...]:
-    parts = content.get("parts") if isinstance(content, dict) else None
-    return tuple(parts) if isinstance(parts, list) else ()
-
-
 def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
     contents = body.get("contents")
     if isinstance(contents, dict):
         contents = [contents]
     for index, content in enumerate(contents if isinstance(contents, list) else ()):
-        parts = tuple((f"parts.{j}", part) for j, part in enumerate(_parts(content)))
+        parts = tuple((f"parts.{j}", part) for j, part in enumerate(parts_of(content)))
         yield RawMessage(index, _speaker(content, parts), parts, content)
 
 
@@ -141,12 +87,12 @@ def _answer(body: Any) -> RawAnswer:
         body = fold(body)
     if not isinstance(body, dict):
         return RawAnswer(())
-    candidate = _candidate(body)
+    candidate = candidate_of(body)
     if body.get("error") is not None and not candidate:
         return RawAnswer((), error=body)
     stop = as_text(candidate.get("finishReason")) or as_text(candidate.get("finish_reason"))
     return RawAnswer(
-        parts=tuple((f"parts.{j}", p) for j, p in enumerate(_parts(candidate.get("content")))),
+        parts=tuple((f"parts.{j}", p) for j, p in enumerate(parts_of(candidate.get("content")))),
         path="candidates.0.content",
         id=as_text(body.get("responseId")),
         model=as_text(body.get("modelVersion")),
@@ -154,13 +100,6 @@ def _answer(body: Any) -> RawAnswer:
         usage=_usage(body.get("usageMetadata")),
         error={"message": stop} if stop == "MISSING_THOUGHT_SIGNATURE" else None,
     )
-
-
-def _candidate(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    candidates = body.get("candidates")
-    if isinstance(candidates, list) and candidates and isinstance(candidates[0], dict):
-        return candidates[0]
-    return {}
 
 
 def _usage(usage: Any) -> Usage:
@@ -173,53 +112,6 @@ def _usage(usage: Any) -> Usage:
         output_tokens=None if said is None and thought is None else (said or 0) + (thought or 0),
         reasoning_tokens=thought,
         cache_read_tokens=as_count(usage.get("cachedContentTokenCount")),
-    )
-
-
-def fold(events: Iterable[Any]) -> dict[str, Any]:
-    """The response a stream amounts to: the parts of all chunks, unsigned text deltas joined."""
-    response: dict[str, Any] = {}
-    parts: list[Any] = []
-    pieces: list[str] = []  # of the last part
-    stop = ""
-    for event in events:
-        spend(1 + len(event) if isinstance(event, dict) else 1)
-        if not isinstance(event, dict):
-            continue
-        response.update(event)
-        candidate = _candidate(event)
-        stop = as_text(candidate.get("finishReason")) or stop
-        for part in _parts(candidate.get("content")):
-            spend()
-            if parts and _delta(parts[-1], part):
-                pieces.append(part["text"])
-                continue
-            _join(parts, pieces)
-            parts.append(part)
-            pieces = [part["text"]] if isinstance(part, dict) and "text" in part else []
-    _join(parts, pieces)
-    response.pop("candidates", None)
-    if parts or stop:
-        content = {"role": "model", "parts": parts}
-        response["candidates"] = [{"content": content, "finishReason": stop or None}]
-    response["complete"] = bool(stop)
-    return response
-
-
-def _join(parts: list[Any], pieces: list[str]) -> None:
-    if len(pieces) > 1:
-        parts[-1] = {**parts[-1], "text": "".join(pieces)}
-
-
-def _delta(before: Any, part: Any) -> bool:
-    """Whether two parts of a stream are pieces of one unsigned text."""
-    return (
-        isinstance(before, dict)
-        and isinstance(part, dict)
-        and isinstance(before.get("text"), str)
-        and isinstance(part.get("text"), str)
-        and before.keys() == part.keys() <= {"text", "thought"}
-        and before.get("thought") == part.get("thought")
     )
 
 
@@ -281,7 +173,7 @@ DIALECT = Dialect(
     api=Api.GENERATE_CONTENT,
     vendor="google",
     root="contents",
-    carriers={carrier.type: carrier for carrier in _CARRIERS},
+    carriers=BY_TYPE,
     type_of=_type_of,
     messages=_messages,
     answer=_answer,

@@ -17,17 +17,16 @@ from typing import Any
 
 from otel_sealed.contract import (
     Api,
-    Carrier,
     Dialect,
     Exchange,
-    Field,
     Place,
     RawAnswer,
     RawMessage,
 )
-from otel_sealed.model import Facts, Kind, Role, Speaker, Trait, Usage
-from otel_sealed.providers.chat_rules import RULES
-from otel_sealed.providers.chat_stream import fold
+from otel_sealed.model import Facts, Kind, Speaker, Trait, Usage
+from otel_sealed.providers.chat.rules import RULES
+from otel_sealed.providers.chat.sealed import BESIDE, BY_TYPE, CALL_SEALS, GOOGLE
+from otel_sealed.providers.chat.stream import fold
 from otel_sealed.steps import spend
 from otel_sealed.wire.parse import as_count, as_text, first_text, lookup
 
@@ -36,107 +35,7 @@ _GEMINI_2 = re.compile(r"(^|[./])gemini-2")
 _GEMINI_3 = re.compile(r"(^|[./])gemini-3")
 # the format of a detail whose upstream seals each text it gives (OpenRouter's components)
 _SIGNING = "anthropic-"
-
-_DETAIL_ID = Field("id", "openrouter.reasoning_details.id", Role.ID)
-_GOOGLE = "extra_content.google"
-_BESIDE = "provider_specific_fields"
-_MARK = "__thought__"
-_CALL_SEALS = (
-    Field(
-        "extra_content.google.thought_signature",
-        "gemini.tool_call.thought_signature",
-        binary=True,
-        aliases=("function.thought_signature",),
-    ),
-    Field(
-        f"{_BESIDE}.thought_signature",
-        "litellm.tool_call.thought_signature",
-        binary=True,
-        aliases=(f"function.{_BESIDE}.thought_signature",),
-        hidden=("id", _MARK),
-    ),
-)
 _THE_MODELS = frozenset({"tool_calls", "reasoning_details", "thinking_blocks"})
-_OTHERS = frozenset({"type", "id", "index", "extra_content", _BESIDE})
-
-_CARRIERS = (
-    Carrier(
-        "reasoning.text",
-        Kind.REASONING,
-        fields=(
-            Field("signature", "openrouter.reasoning_details.signature"),
-            Field("text", "openrouter.reasoning_details.text", Role.SIGNED),
-            _DETAIL_ID,
-        ),
-        payload=("text",),
-        shadows=("text",),
-        keys=frozenset({"type", "format", "index"}),
-    ),
-    Carrier(
-        "reasoning.encrypted",
-        Kind.REASONING,
-        fields=(Field("data", "openrouter.reasoning_details.data"), _DETAIL_ID),
-        keys=frozenset({"type", "format", "index"}),
-    ),
-    Carrier("reasoning.summary", Kind.REASONING, payload=("summary",), shadows=("summary",)),
-    Carrier("reasoning", Kind.REASONING, payload=("text",)),
-    Carrier(
-        "thinking",
-        Kind.REASONING,
-        fields=(
-            Field("signature", "litellm.thinking_blocks.signature"),
-            Field("thinking", "litellm.thinking_blocks.text", Role.SIGNED),
-        ),
-        payload=("thinking",),
-        shadows=("thinking",),
-        keys=frozenset({"type", "cache_control"}),
-    ),
-    Carrier(
-        "redacted_thinking",
-        Kind.REASONING,
-        fields=(Field("data", "litellm.thinking_blocks.data"),),
-        keys=frozenset({"type", "cache_control"}),
-    ),
-    Carrier(
-        "thought_signature",
-        Kind.MARKER,
-        fields=(Field("thought_signature", "gemini.message.thought_signature", binary=True),),
-        keys=frozenset({"thought"}),
-    ),
-    Carrier(
-        "thought_signatures",
-        Kind.MARKER,
-        fields=(Field("thought_signatures.0", "litellm.message.thought_signature", binary=True),),
-    ),
-    Carrier("text", Kind.TEXT, payload=("text",)),
-    Carrier("refusal", Kind.TEXT, payload=("refusal",)),
-    *(
-        Carrier(
-            name,
-            Kind.CALL,
-            fields=_CALL_SEALS,
-            ids=("id",),
-            mark=_MARK,
-            payload=(f"{name}.name", f"{name}.{arguments}"),
-            keys=_OTHERS,
-            label=f"{name}.name",
-            arguments=f"{name}.{arguments}",
-        )
-        for name, arguments in (("function", "arguments"), ("custom", "input"))
-    ),
-    Carrier(
-        "function_call",
-        Kind.CALL,
-        payload=("name", "arguments"),
-        label="name",
-        arguments="arguments",
-    ),
-    Carrier("tool", Kind.RESULT, ids=("tool_call_id",), mark=_MARK, label="name", result="content"),
-    Carrier("image_url", Kind.MEDIA),
-    Carrier("input_audio", Kind.MEDIA),
-    Carrier("file", Kind.MEDIA),
-)
-_BY_TYPE = {carrier.type: carrier for carrier in _CARRIERS}
 
 
 def _type_of(part: Mapping[str, Any]) -> str:
@@ -186,11 +85,11 @@ def _said(message: Mapping[str, Any], *, came: bool = False) -> tuple[tuple[str,
     `came`: it is an answer, in which LiteLLM puts what it has no field for beside the others; it
     looks for that nowhere but where its home has it.
     """
-    beside = message.get(_BESIDE)
+    beside = message.get(BESIDE)
     beside = beside if isinstance(beside, dict) else {}
     hidden = beside if came else {}
     parts = [
-        *(_listed(message, "reasoning_details") or _listed(hidden, "reasoning_details", _BESIDE)),
+        *(_listed(message, "reasoning_details") or _listed(hidden, "reasoning_details", BESIDE)),
         *_listed(message, "thinking_blocks"),
         *_thoughts(message),
         *_content(message),
@@ -198,13 +97,13 @@ def _said(message: Mapping[str, Any], *, came: bool = False) -> tuple[tuple[str,
     ]
     if isinstance(message.get("function_call"), dict):
         parts.append(("function_call", message["function_call"]))
-    for holder, path in ((message, ""), (hidden, f"{_BESIDE}.")):
-        google = lookup(holder, _GOOGLE)
+    for holder, path in ((message, ""), (hidden, f"{BESIDE}.")):
+        google = lookup(holder, GOOGLE)
         if isinstance(google, dict) and google.get("thought_signature") is not None:
-            parts.append((path + _GOOGLE, google))
+            parts.append((path + GOOGLE, google))
             break
     if _signs_the_text(beside, message):
-        parts.append((_BESIDE, beside))
+        parts.append((BESIDE, beside))
     return tuple(parts)
 
 
@@ -226,7 +125,7 @@ def _signs_the_text(beside: Mapping[str, Any], message: Mapping[str, Any]) -> bo
     first = listed[0] if isinstance(listed, list) and listed else None
     if not isinstance(first, str) or not first or not isinstance(message.get("content"), str):
         return False
-    places = tuple(_CALL_SEALS[-1].places())
+    places = tuple(CALL_SEALS[-1].places())
     return all(first_text(call, places) != first for _, call in _listed(message, "tool_calls"))
 
 
@@ -332,7 +231,7 @@ DIALECT = Dialect(
     api=Api.CHAT_COMPLETIONS,
     vendor="",  # anybody's wire: who answers is told by host and model, or is not known
     root="messages",
-    carriers=_BY_TYPE,
+    carriers=BY_TYPE,
     type_of=_type_of,
     messages=_messages,
     answer=_answer,

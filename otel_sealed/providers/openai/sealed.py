@@ -1,0 +1,124 @@
+"""What is sealed in the Responses API of OpenAI, and in which items.
+
+Sources: docs/contract/openai.md. Checked 2026-11-29.
+"""
+
+from __future__ import annotations
+
+from otel_sealed.contract import Carrier, Field
+from otel_sealed.model import Kind, Role
+
+_PASSED = frozenset({"internal_chat_message_metadata_passthrough"})
+TOOL_OUTPUTS = frozenset(
+    {
+        "function_call_output",
+        "custom_tool_call_output",
+        "computer_call_output",
+        "local_shell_call_output",
+        "shell_call_output",
+        "apply_patch_call_output",
+        "mcp_approval_response",
+        "tool_search_output",
+        "program_output",
+    }
+)
+
+CARRIERS = (
+    Carrier(
+        "reasoning",
+        Kind.REASONING,
+        fields=(
+            Field("encrypted_content", "openai.reasoning.encrypted_content"),
+            Field("id", "openai.reasoning.id", Role.ID),
+            Field("summary", "openai.reasoning.envelope", Role.ECHO),
+        ),
+        ids=("id",),
+        server_id="id",
+        transient="rs_tmp",
+        shadows=("summary", "content"),
+        keys=frozenset({"type", "status", "created_by"}),
+        hollow=frozenset({"content"}),
+        envelope="openai.reasoning.envelope",
+        passed=_PASSED,
+        paired=True,
+        orphan="openai.reasoning",
+    ),
+    Carrier(
+        "compaction",
+        Kind.COMPACTION,
+        fields=(
+            Field("encrypted_content", "openai.compaction.encrypted_content"),
+            Field("id", "openai.compaction.id", Role.ID),
+        ),
+        ids=("id",),
+        server_id="id",
+        keys=frozenset({"type", "created_by", "status"}),
+        envelope="openai.compaction.envelope",
+        passed=_PASSED,
+    ),
+    Carrier(
+        "message",
+        Kind.TEXT,
+        fields=(Field("phase", "openai.message.phase", Role.ECHO),),
+        ids=("id",),
+        server_id="id",
+        payload=("content",),
+        paired_by_id=True,
+        orphan="openai.message",
+    ),
+    Carrier(
+        "program",
+        Kind.OTHER,
+        fields=(
+            Field("fingerprint", "openai.program.fingerprint"),
+            Field("code", "openai.program.code", Role.SIGNED),
+        ),
+        ids=("call_id",),
+    ),
+    Carrier("agent_message", Kind.OTHER, ids=("id",), children=("content",)),
+    Carrier(
+        "encrypted_content",
+        Kind.OTHER,
+        nested=True,
+        fields=(Field("encrypted_content", "openai.agent_message.encrypted_content"),),
+    ),
+    *(
+        Carrier(
+            name,
+            Kind.CALL,
+            ids=("call_id", "id"),
+            server_id="id",
+            payload=payload,
+            orphan=f"openai.{name}",
+            label="name",
+            arguments=payload[-1] if payload else "",
+        )
+        for name, payload in (
+            ("function_call", ("name", "arguments")),
+            ("custom_tool_call", ("name", "input")),
+            ("computer_call", ("action",)),
+            ("local_shell_call", ("action",)),
+            ("shell_call", ("action",)),
+            ("apply_patch_call", ("operation",)),
+            ("web_search_call", ("action",)),
+            ("file_search_call", ("queries",)),
+            ("code_interpreter_call", ("code",)),
+            ("mcp_call", ("name", "arguments")),
+            ("tool_search_call", ("arguments",)),
+            ("image_generation_call", ()),
+        )
+    ),
+    *(
+        Carrier(name, Kind.RESULT, ids=("call_id",), result="output")
+        for name in sorted(TOOL_OUTPUTS)
+    ),
+    Carrier("output_text", Kind.TEXT, payload=("text",)),
+    Carrier("input_text", Kind.TEXT, payload=("text",)),
+    Carrier("item_reference", Kind.MARKER, ids=("id",), server_id="id"),
+    Carrier("mcp_list_tools", Kind.OTHER, ids=("id",)),
+    Carrier("mcp_approval_request", Kind.CALL, ids=("id",)),
+    Carrier("compaction_trigger", Kind.MARKER),
+    Carrier("additional_tools", Kind.OTHER),
+    Carrier("configuration_update", Kind.OTHER),
+)
+BY_TYPE = {carrier.type: carrier for carrier in CARRIERS}
