@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from otel_sealed import rulebook
-from otel_sealed.contract import Carrier, Rule
+from otel_sealed.contract import Carrier, Dialect, Rule
 from otel_sealed.model import Role
 from otel_sealed.providers import dialects, families, refusals
 from otel_sealed.triage.meaning import meaning
@@ -67,9 +67,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 @cache
-def definitions(name: str) -> dict[str, str]:
+def definitions(name: str, path: Path = _WORDS) -> dict[str, str]:
     """The members of an enumeration, each with the text below it."""
-    tree = ast.parse(_WORDS.read_text("utf-8"))
+    tree = ast.parse(path.read_text("utf-8"))
     (found,) = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
     known: dict[str, str] = {}
     value = ""
@@ -231,10 +231,30 @@ _ROLES: Final = {
 }
 
 
+def _named(name: str) -> Dialect:
+    (dialect,) = (dialect for dialect in dialects().values() if dialect.name == name)
+    return dialect
+
+
+def _gaps(name: str) -> Iterator[str]:
+    guards = definitions("Guard", PACKAGE / "contract.py")
+    rows = (
+        (f"`{field.artifact}`", guards[gap.guard], gap.why)
+        for carrier in _named(name).carriers.values()
+        for field in carrier.fields
+        for gap in field.gaps
+    )
+    return table(("Artifact", "Has not", "Because"), dict.fromkeys(rows))
+
+
+def _impossible(name: str) -> Iterator[str]:
+    rows = ((f"`{fate}`", why) for fate, why in _named(name).impossible.items())
+    return table(("Fate", "Cannot occur here, because"), rows)
+
+
 def _fields(name: str) -> Iterator[str]:
     rows: dict[tuple[str, ...], list[str]] = {}
-    (dialect,) = (dialect for dialect in dialects().values() if dialect.name == name)
-    for carrier in dialect.carriers.values():
+    for carrier in _named(name).carriers.values():
         for cells in _of_carrier(carrier):
             rows.setdefault(cells, []).append(f"`{carrier.type}`")
     head = ("Artifact", "Key", "What it is", "Compared as", "In blocks of type")
@@ -324,6 +344,8 @@ TABLES: Final[dict[str, Callable[[str], Iterator[str]]]] = {
     "rows": _rows,
     "contents": _contents,
     "fields": _fields,
+    "gaps": _gaps,
+    "impossible": _impossible,
     "families": _families,
     "refusals": _refusals,
     "layers": _layers,

@@ -83,6 +83,27 @@ class Exchange:
     sdk_lacks: frozenset[str] = frozenset()
 
 
+class Guard(StrEnum):
+    """What has to be there for every sealed field (CONTRIBUTING.md#adding-a-sealed-field)."""
+
+    DROPPED = "dropped"
+    """a rule for its loss"""
+    MODIFIED = "modified"
+    """a rule for another value in its place"""
+    MUTATION = "mutation"
+    """a program that spoils it, in the catalogue of mutations"""
+    STRICT = "strict"
+    """a strict provider that refuses another value in its place"""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A guard that a sealed field has not, and why."""
+
+    guard: Guard
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """One sealed, signed or identifying key of a carrier.
@@ -90,7 +111,7 @@ class Field:
     `key` may be dotted; `aliases` are other spellings of it. `binary`: compare decoded bytes, the
     spelling being benign (Gemini, Bedrock blobs). `hidden`: another key and a mark; where none of
     the others has a value it is what stands behind that mark in the text of that key, as relays
-    hide it in an id.
+    hide it in an id. `gaps`: the guards a sealed field has not, each with the reason.
     """
 
     key: str
@@ -99,6 +120,7 @@ class Field:
     binary: bool = False
     aliases: tuple[str, ...] = ()
     hidden: tuple[str, str] | None = None
+    gaps: tuple[Gap, ...] = ()
 
     def places(self) -> Iterator[tuple[str, str]]:
         """The keys to look under, in that order, each with the mark behind which the value is."""
@@ -353,7 +375,8 @@ class Dialect:
     results between two messages of the model make them two steps; `messages_are_steps`: whether
     any two messages may be read as two; `placeholders` and `constants`: what is sent for a seal
     that nobody has; `seals_anew`: whether `fold` says what several events brought differently;
-    `sealed_keys` what looks sealed in a block of an unknown type.
+    `sealed_keys` what looks sealed in a block of an unknown type; `impossible` the fates that
+    cannot occur on this wire, each with the reason.
     """
 
     name: str
@@ -377,3 +400,4 @@ class Dialect:
     messages_are_steps: bool = False
     seals_anew: bool = False
     sealed_keys: Mapping[str, str] = field(default_factory=dict)
+    impossible: Mapping[Fate, str] = field(default_factory=dict)

@@ -5,6 +5,9 @@ The first rule that fits a finding gives its verdict. Why each is there: docs/co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from otel_sealed.contract import Rule, rule, undecidable
 from otel_sealed.model import Fate, Trait, Verdict
 
@@ -495,3 +498,8 @@ RULES: tuple[Rule, ...] = (
         "D prefix-checks",
     ),
 )
+
+IMPOSSIBLE: Final[Mapping[Fate, str]] = {
+    F.ORPHANED: "blocks have no ids of the server's by which one needs another",
+}
+"""Fates that no rule speaks of because they cannot occur here, and why."""

@@ -5,10 +5,15 @@ Sources: docs/contract/anthropic.md. Checked 2026-11-29.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field
+from otel_sealed.contract import Carrier, Field, Gap, Guard
 from otel_sealed.model import Kind, Role
 
 _THINKING_KEYS = frozenset({"type"})
+_NEVER_COMPACTED = Gap(Guard.STRICT, "the script of the strict provider never compacts")
+_NO_SERVER_TOOLS = (
+    Gap(Guard.MUTATION, "the conversations of the catalogue use no tool of the server's"),
+    Gap(Guard.STRICT, "the script of the strict provider uses no tool of the server's"),
+)
 CARRIERS = (
     Carrier(
         "thinking",
@@ -33,8 +38,19 @@ CARRIERS = (
         "compaction",
         Kind.COMPACTION,
         fields=(
-            Field("encrypted_content", "anthropic.compaction.encrypted_content"),
-            Field("signature", "anthropic.compaction.signature"),
+            Field(
+                "encrypted_content",
+                "anthropic.compaction.encrypted_content",
+                gaps=(_NEVER_COMPACTED,),
+            ),
+            Field(
+                "signature",
+                "anthropic.compaction.signature",
+                gaps=(
+                    Gap(Guard.MUTATION, "no host is known that spoils a signed compaction"),
+                    _NEVER_COMPACTED,
+                ),
+            ),
             Field("content", "anthropic.compaction.text", Role.SIGNED),
         ),
         payload=("content",),
@@ -70,14 +86,22 @@ CARRIERS = (
         "web_search_result",
         Kind.RESULT,
         nested=True,
-        fields=(Field("encrypted_content", "anthropic.web_search_result.encrypted_content"),),
+        fields=(
+            Field(
+                "encrypted_content",
+                "anthropic.web_search_result.encrypted_content",
+                gaps=_NO_SERVER_TOOLS,
+            ),
+        ),
         payload=("url",),
     ),
     Carrier(
         "web_search_result_location",
         Kind.RESULT,
         nested=True,
-        fields=(Field("encrypted_index", "anthropic.citation.encrypted_index"),),
+        fields=(
+            Field("encrypted_index", "anthropic.citation.encrypted_index", gaps=_NO_SERVER_TOOLS),
+        ),
         payload=("url", "cited_text"),
     ),
     Carrier(
@@ -85,14 +109,24 @@ CARRIERS = (
         Kind.RESULT,
         nested=True,
         fields=(
-            Field("encrypted_stdout", "anthropic.encrypted_code_execution_result.encrypted_stdout"),
+            Field(
+                "encrypted_stdout",
+                "anthropic.encrypted_code_execution_result.encrypted_stdout",
+                gaps=_NO_SERVER_TOOLS,
+            ),
         ),
     ),
     Carrier(
         "advisor_redacted_result",
         Kind.RESULT,
         nested=True,
-        fields=(Field("encrypted_content", "anthropic.advisor_redacted_result.encrypted_content"),),
+        fields=(
+            Field(
+                "encrypted_content",
+                "anthropic.advisor_redacted_result.encrypted_content",
+                gaps=_NO_SERVER_TOOLS,
+            ),
+        ),
     ),
     Carrier("fallback", Kind.MARKER),
     Carrier("image", Kind.MEDIA),

@@ -18,7 +18,7 @@ from otel_sealed.contract import (
     RawMessage,
 )
 from otel_sealed.model import Facts, Kind, Removal, Speaker, State, Trait, Turn, Usage
-from otel_sealed.providers.anthropic.rules import RULES
+from otel_sealed.providers.anthropic.rules import IMPOSSIBLE, RULES
 from otel_sealed.providers.anthropic.sealed import BY_TYPE
 from otel_sealed.providers.anthropic.stream import fold
 from otel_sealed.steps import spend
@@ -278,6 +278,7 @@ DIALECT = Dialect(
     head=_head,
     traits=_traits,
     rules=RULES,
+    impossible=IMPOSSIBLE,
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
     sealed_keys={
         "signature": "signature",

@@ -6,6 +6,9 @@ those of the relays that put sealed values on this wire (docs/contract/chat.md).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from otel_sealed.contract import Rule, rule
 from otel_sealed.model import Fate, Trait, Verdict
 
@@ -353,3 +356,13 @@ _ISSUERS: tuple[Rule, ...] = (
 )
 
 RULES: tuple[Rule, ...] = (*_COMMON, *_GOOGLES, *_RELAYS, *_ISSUERS)
+
+IMPOSSIBLE: Final[Mapping[Fate, str]] = {
+    F.SERVER_HELD: "nothing refers to state of the server's",
+    F.SUPERSEDED: "nobody compacts on this wire",
+    F.STALE: "nobody compacts on this wire",
+    F.ABSENT_AT_SOURCE: "nothing sealed can be asked for",
+    F.ENVELOPE_MODIFIED: "nobody minds further keys of a block",
+    F.ORPHANED: "no item needs another by an id of the server's",
+}
+"""Fates that no rule speaks of because they cannot occur here, and why."""

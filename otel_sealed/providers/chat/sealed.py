@@ -5,13 +5,17 @@ Sources: docs/contract/chat.md. Checked 2026-11-30.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field
+from otel_sealed.contract import Carrier, Field, Gap, Guard
 from otel_sealed.model import Kind, Role
 
 _DETAIL_ID = Field("id", "openrouter.reasoning_details.id", Role.ID)
 GOOGLE = "extra_content.google"
 BESIDE = "provider_specific_fields"
 _MARK = "__thought__"
+_NO_LITELLM = (
+    Gap(Guard.MUTATION, "the conversations of the catalogue are Google's and OpenRouter's"),
+    Gap(Guard.STRICT, "the strict provider answers as Google and as OpenRouter"),
+)
 CALL_SEALS = (
     Field(
         "extra_content.google.thought_signature",
@@ -25,6 +29,7 @@ CALL_SEALS = (
         binary=True,
         aliases=(f"function.{BESIDE}.thought_signature",),
         hidden=("id", _MARK),
+        gaps=_NO_LITELLM,
     ),
 )
 _OTHERS = frozenset({"type", "id", "index", "extra_content", BESIDE})
@@ -54,7 +59,7 @@ CARRIERS = (
         "thinking",
         Kind.REASONING,
         fields=(
-            Field("signature", "litellm.thinking_blocks.signature"),
+            Field("signature", "litellm.thinking_blocks.signature", gaps=_NO_LITELLM),
             Field("thinking", "litellm.thinking_blocks.text", Role.SIGNED),
         ),
         payload=("thinking",),
@@ -64,19 +69,33 @@ CARRIERS = (
     Carrier(
         "redacted_thinking",
         Kind.REASONING,
-        fields=(Field("data", "litellm.thinking_blocks.data"),),
+        fields=(Field("data", "litellm.thinking_blocks.data", gaps=_NO_LITELLM),),
         keys=frozenset({"type", "cache_control"}),
     ),
     Carrier(
         "thought_signature",
         Kind.MARKER,
-        fields=(Field("thought_signature", "gemini.message.thought_signature", binary=True),),
+        fields=(
+            Field(
+                "thought_signature",
+                "gemini.message.thought_signature",
+                binary=True,
+                gaps=(Gap(Guard.STRICT, "it ends a turn, and G3: none before is verified"),),
+            ),
+        ),
         keys=frozenset({"thought"}),
     ),
     Carrier(
         "thought_signatures",
         Kind.MARKER,
-        fields=(Field("thought_signatures.0", "litellm.message.thought_signature", binary=True),),
+        fields=(
+            Field(
+                "thought_signatures.0",
+                "litellm.message.thought_signature",
+                binary=True,
+                gaps=_NO_LITELLM,
+            ),
+        ),
     ),
     Carrier("text", Kind.TEXT, payload=("text",)),
     Carrier("refusal", Kind.TEXT, payload=("refusal",)),

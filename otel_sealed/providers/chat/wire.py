@@ -24,7 +24,7 @@ from otel_sealed.contract import (
     RawMessage,
 )
 from otel_sealed.model import Facts, Kind, Speaker, Trait, Usage
-from otel_sealed.providers.chat.rules import RULES
+from otel_sealed.providers.chat.rules import IMPOSSIBLE, RULES
 from otel_sealed.providers.chat.sealed import BESIDE, BY_TYPE, CALL_SEALS, GOOGLE
 from otel_sealed.providers.chat.stream import fold
 from otel_sealed.steps import spend
@@ -241,6 +241,7 @@ DIALECT = Dialect(
     head=_head,
     traits=_traits,
     rules=RULES,
+    impossible=IMPOSSIBLE,
     messages_are_steps=True,
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
     sealed_keys={

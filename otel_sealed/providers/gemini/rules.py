@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from otel_sealed.contract import Rule, rule, undecidable
 from otel_sealed.model import Fate, Trait, Verdict
 
@@ -249,3 +252,15 @@ RULES: tuple[Rule, ...] = (
         "S types.py, chats.py",
     ),
 )
+
+IMPOSSIBLE: Final[Mapping[Fate, str]] = {
+    F.SERVER_HELD: "nothing refers to state of the server's",
+    F.SUPERSEDED: "nobody compacts on this wire",
+    F.STALE: "nobody compacts on this wire",
+    F.UNSEALED: "a signature comes whole, on a part that is no thought",
+    F.NOT_REQUESTED: "nobody asks for signatures: they come by themselves",
+    F.ABSENT_AT_SOURCE: "nothing sealed can be asked for",
+    F.ENVELOPE_MODIFIED: "nobody minds further keys of a part",
+    F.ORPHANED: "no part needs another by an id of the server's",
+}
+"""Fates that no rule speaks of because they cannot occur here, and why."""

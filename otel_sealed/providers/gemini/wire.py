@@ -20,7 +20,7 @@ from otel_sealed.contract import (
     RawMessage,
 )
 from otel_sealed.model import Facts, Kind, Speaker, Trait, Usage
-from otel_sealed.providers.gemini.rules import RULES
+from otel_sealed.providers.gemini.rules import IMPOSSIBLE, RULES
 from otel_sealed.providers.gemini.sealed import BY_TYPE
 from otel_sealed.providers.gemini.stream import candidate_of, fold, parts_of
 from otel_sealed.steps import spend
@@ -183,6 +183,7 @@ DIALECT = Dialect(
     head=_head,
     traits=_traits,
     rules=RULES,
+    impossible=IMPOSSIBLE,
     # documented dummies, as text; their base64 forms decode to the same bytes (G9)
     placeholders=("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"),
     # what LangChain JS puts into every unsigned call (its base64 text hashes to 95961e890e240855…)

@@ -5,6 +5,9 @@ Why each is there: docs/contract/interactions.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from otel_sealed.contract import Rule, rule
 from otel_sealed.model import Fate, Trait, Verdict
 
@@ -58,3 +61,8 @@ RULES: tuple[Rule, ...] = (
         source="ours: docs/glossary.md#fates: there they would be foreign",
     ),
 )
+
+IMPOSSIBLE: Final[Mapping[Fate, str]] = {
+    Fate.SUPERSEDED: "nobody compacts on this wire",
+}
+"""Fates that no rule speaks of because they cannot occur here, and why."""

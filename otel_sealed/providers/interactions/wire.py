@@ -22,7 +22,7 @@ from otel_sealed.contract import (
     RawMessage,
 )
 from otel_sealed.model import Facts, Speaker, Trait, Usage
-from otel_sealed.providers.interactions.rules import RULES
+from otel_sealed.providers.interactions.rules import IMPOSSIBLE, RULES
 from otel_sealed.providers.interactions.sealed import BY_TYPE
 from otel_sealed.providers.interactions.stream import fold
 from otel_sealed.wire.parse import as_count, as_text
@@ -140,6 +140,7 @@ DIALECT = Dialect(
     head=_head,
     traits=_traits,
     rules=RULES,
+    impossible=IMPOSSIBLE,
     models=lambda model: model.startswith(("gemini-", "models/gemini-", "deep-research")),
     tools_separate=False,
     sealed_keys={"signature": "signature"},

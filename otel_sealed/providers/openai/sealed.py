@@ -5,7 +5,7 @@ Sources: docs/contract/openai.md. Checked 2026-11-29.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field
+from otel_sealed.contract import Carrier, Field, Gap, Guard
 from otel_sealed.model import Kind, Role
 
 _PASSED = frozenset({"internal_chat_message_metadata_passthrough"})
@@ -21,6 +21,10 @@ TOOL_OUTPUTS = frozenset(
         "tool_search_output",
         "program_output",
     }
+)
+_NOT_PLAYED = (
+    Gap(Guard.MUTATION, "the conversations of the catalogue have none: no recording is public"),
+    Gap(Guard.STRICT, "the script of the strict provider has none: no recording is public"),
 )
 
 CARRIERS = (
@@ -70,7 +74,14 @@ CARRIERS = (
         "program",
         Kind.OTHER,
         fields=(
-            Field("fingerprint", "openai.program.fingerprint"),
+            Field(
+                "fingerprint",
+                "openai.program.fingerprint",
+                gaps=(
+                    Gap(Guard.DROPPED, "no source says what becomes of a program without it"),
+                    *_NOT_PLAYED,
+                ),
+            ),
             Field("code", "openai.program.code", Role.SIGNED),
         ),
         ids=("call_id",),
@@ -80,7 +91,13 @@ CARRIERS = (
         "encrypted_content",
         Kind.OTHER,
         nested=True,
-        fields=(Field("encrypted_content", "openai.agent_message.encrypted_content"),),
+        fields=(
+            Field(
+                "encrypted_content",
+                "openai.agent_message.encrypted_content",
+                gaps=_NOT_PLAYED,
+            ),
+        ),
     ),
     *(
         Carrier(
