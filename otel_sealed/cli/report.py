@@ -16,7 +16,7 @@ from otel_sealed.errors import SealedError
 from otel_sealed.triage.index import Index
 from otel_sealed.triage.page import page
 from otel_sealed.triage.report import report
-from otel_sealed.triage.sums import screen
+from otel_sealed.triage.sums import scope, screen
 
 
 def run(asked: Asked, output: str) -> int:
@@ -26,7 +26,8 @@ def run(asked: Asked, output: str) -> int:
 
 def _made(output: str, index: Index, asked: Asked) -> Callable[[], int]:
     stats = index.stats()
-    if not stats.calls and not index.refused and not stats.broken:
+    sums = index.sums()
+    if not (stats.calls or sums.unobserved or index.refused or stats.broken):
         raise SealedError("no call on record", remedy="give a folder of OTLP JSON lines, or a file")
     found = index.incidents(asked.wanted, asked.limit)
     with ticker() as ticks:
@@ -35,7 +36,7 @@ def _made(output: str, index: Index, asked: Asked) -> Callable[[], int]:
             index.conversation,
             calls=stats.calls,
             broken=stats.broken,
-            sums=index.sums(),
+            sums=sums,
             told=lambda done, all_: ticks.say(f"conversation {done} of {all_}"),
         )
 
@@ -45,7 +46,9 @@ def _made(output: str, index: Index, asked: Asked) -> Callable[[], int]:
         _write(output, page(made, made=f"Made by otel-sealed {version}{until}."))
         if output != STDIN:
             problems = plural(len(made.problems), "problem")
-            note(f"{problems}, {plural(len(found), 'incident')} in {output}", *screen(made.sums))
+            said = f"{problems}, {plural(len(found), 'incident')} in {output}"
+            judged = scope(stats.calls, made.sums)
+            note("; ".join(filter(None, (said, judged))), *screen(made.sums))
         return VIOLATED if found else OK
 
     return printed

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Self
 
-from otel_sealed.cli import complain, note, unobserved
+from otel_sealed.cli import complain, note
 from otel_sealed.cli.autorun import BOOTSTRAP, RUN, without_bootstrap
 from otel_sealed.cli.exporters import configured
 from otel_sealed.cli.summary import lines, summarise
@@ -129,6 +129,5 @@ def _screen(settings: Settings, folder: Path, started: str) -> Iterator[str]:
     yield from lines(summary)
     if summary.losses:
         yield f"what a rule says: {link('', settings.docs)}"
-    yield from unobserved.lines(unobserved.count(files))
     if files:
         yield f"spans, metrics and log events, without content: {folder}/*-{started}-*.jsonl"

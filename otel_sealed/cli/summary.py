@@ -1,7 +1,8 @@
 """One screen on what a run showed, from the files it left: what was seen, and what was not.
 
 It never says that all is well of what could not be judged: values that came from elsewhere, calls
-that failed and bodies that were not read are counted and named (`triage.sums`).
+that failed, bodies that were not read and requests that nobody observed are counted and named
+(`triage.sums`), and where there are any, the line above them says of how many calls it speaks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Final
 from otel_sealed import vocab
 from otel_sealed.cli import records
 from otel_sealed.cli.records import Loss, Record
-from otel_sealed.triage import sums
+from otel_sealed.triage import sums, unobserved
 from otel_sealed.triage.sums import Sums
 
 MOST_ROWS: Final = 14
@@ -46,6 +47,7 @@ class Summary:
         self.received += _count(a.get(vocab.RECEIVED_COUNT))
         # a value that was never seen coming in goes back all the same
         self.returned += _count(a.get(vocab.RETURNED_COUNT)) + sums.strangers(a)
+        self.sums.short += not sums.in_full(a)
         if failed := sums.failed(a):
             self.sums.failed[failed] += 1
         if unread := sums.unread(a):
@@ -73,8 +75,9 @@ def _count(value: object) -> int:
 
 
 def summarise(files: Iterable[Path]) -> Summary:
-    """Count what the files say of calls."""
-    summary = Summary()
+    """Count what the files say of calls, and of requests that nobody observed."""
+    files, summary = list(files), Summary()
+    summary.sums.unobserved = unobserved.count(files)
     for call in records.calls(records.records(files)):
         summary.add(call)
     return summary
@@ -83,7 +86,7 @@ def summarise(files: Iterable[Path]) -> Summary:
 def lines(summary: Summary) -> list[str]:
     """The screen, without what is around it."""
     if not summary.calls:
-        return [f"no call was observed; {NOTHING_SEEN}"]
+        return [f"no call was observed; {NOTHING_SEEN}", *sums.screen(summary.sums)]
     received = f"{_plural(summary.received, 'seal')} received, {summary.returned:,} returned"
     shown = [f"{_plural(summary.calls, 'call')}, {received}", *_losses(summary)]
     if not summary.losses:
@@ -96,12 +99,17 @@ def lines(summary: Summary) -> list[str]:
 
 def _verdict(summary: Summary) -> str:
     """What can be said of calls in which no loss was seen."""
-    failed = summary.sums.failed.total() + summary.sums.unread.total()
-    if failed >= summary.calls:
+    found = summary.sums
+    if found.failed.total() + found.unread.total() >= summary.calls:
         return "no call could be judged"
-    if summary.sums:
-        return "nothing degrades or breaks of what could be judged"
-    return "nothing degrades or breaks"
+    if not found:
+        return "nothing degrades or breaks"
+    judged, total = found.judged(summary.calls)
+    if not judged:
+        return "no call could be judged in full"
+    was = "was" if judged == 1 else "were"
+    which = f"{judged:,} of {total:,} calls that {was} judged in full"
+    return f"nothing degrades or breaks in the {which}"
 
 
 def _losses(summary: Summary) -> Iterator[str]:

@@ -30,7 +30,7 @@ from otel_sealed.triage.machine import (
 )
 from otel_sealed.triage.pasted import Record, clues, resolve
 from otel_sealed.triage.strip import of_incident
-from otel_sealed.triage.sums import Sums, screen
+from otel_sealed.triage.sums import Sums, scope, screen
 from otel_sealed.triage.words import explained
 
 if TYPE_CHECKING:
@@ -270,7 +270,8 @@ def _as_json(found: Found) -> None:
 def _print(found: Found) -> None:
     out, stats = Screen(), found.stats
     where = f"{plural(stats.calls, 'call')} in {plural(stats.files, 'file')}"
-    out.line(f"{plural(found.total, 'incident')} in {where}")
+    judged = scope(stats.calls, found.sums)
+    out.line("; ".join(filter(None, (f"{plural(found.total, 'incident')} in {where}", judged))))
     for line in (*screen(found.sums), *_flaws(found)):
         out.line(line)
     shown = found.incidents

@@ -314,10 +314,11 @@ def facts_of(report: Report, rekey: Rekey) -> list[str]:
         pairs.append(("issuer", rekey(report.conversation, issuer).hex()))
         if report.prefix:
             pairs.append(("prefix", rekey(report.conversation, report.prefix).hex()))
+    # before lists of any length: what was not read is never cut off
+    pairs += [("unread", vocab.word(part)) for part in report.unread[:4]]
     betas = [beta if _BETA.match(beta) and len(beta) <= 64 else vocab.OTHER for beta in facts.betas]  # noqa: PLR2004
     pairs += [("beta", beta) for beta in betas[:8]]
     pairs += [("flag", vocab.word(flag)) for flag in facts.flags[:8]]
-    pairs += [("unread", vocab.word(part)) for part in report.unread[:4]]
     pairs += [(f"drift.{vocab.word(name)}", str(count)) for name, count in report.drift[:8]]
     return [f"{name}={value}" for name, value in pairs[:MAX_FACTS]]
 

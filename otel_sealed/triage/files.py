@@ -22,6 +22,7 @@ from otel_sealed.errors import SealedError
 from otel_sealed.triage.model import Flaw
 from otel_sealed.triage.reading import Entry, entry_of
 from otel_sealed.triage.sources import signals
+from otel_sealed.triage.unobserved import Point, points
 from otel_sealed.wire import intake
 from otel_sealed.wire.inflate import DamagedError
 from otel_sealed.wire.intake import GZIP, WHY, ZSTD, Inflated
@@ -67,6 +68,7 @@ class Found:
     """
 
     calls: list[Entry] = field(default_factory=list)
+    unobserved: list[Point] = field(default_factory=list)
     flaws: list[Flaw] = field(default_factory=list)
     broken: int = 0
     refused: int = 0
@@ -348,6 +350,7 @@ def _value(value: Any, path: str, number: int, found: Found) -> None:
         return
     try:
         found.calls += [entry for s in signs if (entry := entry_of(s, number)) is not None]
+        found.unobserved += points(value)
     except RecursionError:
         found.flaw(path, number, f"{WHY['depth']}: not read", refused=True)
 

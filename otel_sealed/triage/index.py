@@ -32,6 +32,7 @@ from otel_sealed.triage.plans import Known, Plan, plan_of
 from otel_sealed.triage.readers import read_here, readers
 from otel_sealed.triage.reading import Stored, unpacked
 from otel_sealed.triage.sums import Sums
+from otel_sealed.triage.unobserved import Passed, passed
 
 Progress = Callable[[str, int, int], None]
 """Told the file, and how many bytes of how many are read."""
@@ -150,8 +151,8 @@ class Index:
         """Take files out; the conversations whose incidents they may have told."""
         if not gone:
             return set()
-        tables = (("calls", "file"), ("flaws", "file"), ("unjudged", "file"), ("files", "id"))
-        for table, column in tables:
+        held = ("calls", "flaws", "unjudged", "unobserved")
+        for table, column in (*((name, "file") for name in held), ("files", "id")):
             sql = f"DELETE FROM {table} WHERE {column} = ?"  # noqa: S608
             self._db.executemany(sql, ((ident,) for ident in gone))
         return {row[0] for row in self._db.execute("SELECT DISTINCT conversation FROM incidents")}
@@ -184,6 +185,7 @@ class Index:
             self._db.executemany(_CALL, ((ident, *stored) for stored, _ in found.calls))
             values = ((ident, *value) for _, unjudged in found.calls for value in unjudged)
             self._db.executemany("INSERT OR IGNORE INTO unjudged VALUES (?, ?, ?)", values)
+            self._db.executemany(_PASSES, ((ident, *point) for point in found.unobserved))
             room = max(0, MAX_FLAWS - broken)
             rows = [(ident, flaw.line, flaw.what, int(flaw.refused)) for flaw in found.flaws]
             self._db.executemany("INSERT INTO flaws VALUES (?, ?, ?, ?)", rows[:room])
@@ -227,7 +229,13 @@ class Index:
             unjudged=Counter(dict(self._asked(_UNJUDGED, (), (str, int)))),
             failed=Counter(dict(self._asked(_FAILED, (), (str, int)))),
             unread=Counter(dict(self._asked(_UNREAD, (), (str, int)))),
+            short=next(self._asked(_SHORT, (), (int,)))[0],
+            unobserved=self._unobserved(),
         )
+
+    def _unobserved(self) -> Passed:
+        rows = self._asked(_PASSED, (), (str, str, str, int, int))
+        return passed((path, (*who, start, requests)) for path, *who, start, requests in rows)
 
     def flaws(self) -> list[Flaw]:
         """What could not be used, at most 100 of a file; what was refused first."""
@@ -380,7 +388,18 @@ _UNREAD: Final = """
 SELECT unread, count(DISTINCT hex(trace) || hex(span)) FROM calls WHERE unread IS NOT NULL
 GROUP BY unread
 """
-_CALL: Final = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SHORT: Final = """
+SELECT (SELECT count(*) FROM (SELECT DISTINCT trace, span FROM calls WHERE short AND span != x''))
+    + (SELECT count(*) FROM calls WHERE short AND span = x'')
+"""
+_PASSED: Final = """
+SELECT path, client, host, start, requests FROM unobserved JOIN files ON files.id = file
+"""
+_PASSES: Final = """
+INSERT INTO unobserved VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET requests = max(requests, excluded.requests)
+"""
+_CALL: Final = "INSERT INTO calls VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INCIDENT: Final = "INSERT INTO incidents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _TROUBLED: Final = "SELECT DISTINCT conversation FROM calls WHERE id > ? AND troubled"
 _GOES_ON: Final = """
@@ -389,7 +408,7 @@ WHERE conversation IN (SELECT conversation FROM calls WHERE id > ?)
 """
 _SELECT: Final = """
 SELECT files.path, calls.line, at, trace, span, conversation, key, provider, model, troubled,
-    rejection, failed, unread, body
+    rejection, failed, unread, short, body
 FROM calls JOIN files ON files.id = calls.file
 """
 _FLAWS: Final = """

@@ -54,6 +54,8 @@ def sums_objects(sums: Sums) -> Iterator[dict[str, Any]]:
     for kind, counts in (("failed", sums.failed), ("unread", sums.unread)):
         for name, count in counts.items():
             yield {"kind": kind, "class": name, "calls": count}
+    for (client, host), requests in sums.unobserved.items():
+        yield {"kind": "unobserved", "client": client, "host": host, "requests": requests}
 
 
 def _timed(value: Any) -> Any:

@@ -22,7 +22,7 @@ from otel_sealed.triage import fragments as html
 from otel_sealed.triage.bug import bug_report
 from otel_sealed.triage.model import Evidence, Incident, Remedy, Turn
 from otel_sealed.triage.report import MAX_INCIDENTS, Conversation, Problem, Report
-from otel_sealed.triage.sums import sentences
+from otel_sealed.triage.sums import scope, sentences
 from otel_sealed.triage.words import OUTCOMES, answer, count, explained, moment, owner, what_broke
 
 TITLE: Final = "Sealed state: what broke"
@@ -71,10 +71,14 @@ def _body(report: Report) -> Iterator[str]:
     if not report.problems:
         what = "Not everything could be judged." if report.sums else "Nothing is broken."
         yield f'<p class="broke">{what}</p>'
+        calls = count(report.calls, "call")
+        judged = scope(report.calls, report.sums)
         among = (
-            "no incident among those that were judged" if report.sums else "no incident among them"
+            f"; {judged}, and no incident is among them"
+            if judged
+            else ", and no incident among them"
         )
-        yield f"<p>{escape(count(report.calls, 'call'))} on record, and {among}.</p>"
+        yield f"<p>{escape(calls)} on record{escape(among)}.</p>"
         yield from _not_judged(report)
         return
     first, *others = report.problems

@@ -19,14 +19,27 @@ from otel_sealed import vocab
 from otel_sealed.model import ProviderVerdict, Rejection, Verdict
 from otel_sealed.triage.model import About, Call, Evidence, Minted, Row, Usage
 from otel_sealed.triage.sources.signal import SPAN, Json, Signal
-from otel_sealed.triage.sums import Value, failed, unjudged, unread
+from otel_sealed.triage.sums import Value, failed, in_full, unjudged, unread
 
 Stored: TypeAlias = tuple[
-    int, int, bytes, bytes, bytes, str, str, str, bool, str | None, str | None, str | None, str
+    int,
+    int,
+    bytes,
+    bytes,
+    bytes,
+    str,
+    str,
+    str,
+    bool,
+    str | None,
+    str | None,
+    str | None,
+    bool,
+    str,
 ]
 """Line, time, trace, span, conversation to join by, its key, provider, model, whether there is
-trouble in it, the class of a refusal of sealed state, how the call failed, why it was not read, and
-the rest as JSON text."""
+trouble in it, the class of a refusal of sealed state, how the call failed, why it was not read,
+whether it was not judged in full, and the rest as JSON text."""
 Entry: TypeAlias = tuple[Stored, tuple[Value, ...]]
 """A call as it is stored, and the values of it that could not be judged."""
 
@@ -105,6 +118,7 @@ def _entry(signal: Signal, line: int, body: list[Any]) -> Entry:
         refusal,
         (failed(a) or None) if ours else None,
         (unread(a) or None) if ours else None,
+        ours and not in_full(a),
         text,
     )
     return stored, unjudged(a, signal.span) if ours else ()
@@ -141,7 +155,7 @@ def unpacked(entry: Stored, file: str = "") -> Call:
 
 
 def _call(entry: Stored, file: str) -> Call:
-    line, at, trace, span, _, key, provider, model, _, rejection, failed, unread, text = entry
+    line, at, trace, span, _, key, provider, model, _, rejection, failed, unread, _, text = entry
     texts = (key, provider, model, rejection or "", failed or "", unread or "", file)
     _typed([line, at, trace, span, *texts], (int, int, bytes, bytes, *[str] * len(texts)))
     # cleaned words are plain ASCII; the one escape is of the dash that a phrase may have

@@ -17,7 +17,7 @@ from typing import Final
 from otel_sealed.errors import SealedError
 
 NAME: Final = "triage.sqlite"
-VERSION: Final = 4
+VERSION: Final = 5
 
 _TABLES: Final = """
 CREATE TABLE files (
@@ -28,7 +28,7 @@ CREATE TABLE files (
 CREATE TABLE calls (
     id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER, at INTEGER, trace BLOB, span BLOB,
     conversation BLOB, key TEXT, provider TEXT, model TEXT, troubled INTEGER, rejection TEXT,
-    failed TEXT, unread TEXT, body TEXT
+    failed TEXT, unread TEXT, short INTEGER, body TEXT
 );
 CREATE TABLE incidents (
     id TEXT, conversation BLOB, first INTEGER, last INTEGER, provider TEXT, model TEXT, fates TEXT,
@@ -36,6 +36,10 @@ CREATE TABLE incidents (
 );
 CREATE TABLE unjudged (
     file INTEGER, value BLOB, rule TEXT, PRIMARY KEY (file, value, rule)
+) WITHOUT ROWID;
+CREATE TABLE unobserved (
+    file INTEGER, client TEXT, host TEXT, start INTEGER, requests INTEGER,
+    PRIMARY KEY (file, client, host, start)
 ) WITHOUT ROWID;
 CREATE TABLE flaws (file INTEGER, line INTEGER, what TEXT, refused INTEGER);
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -52,6 +56,7 @@ INDEXES: Final = {
     "calls_rejection": "calls (rejection, at) WHERE rejection IS NOT NULL",
     "calls_failed": "calls (failed, trace, span) WHERE failed IS NOT NULL",
     "calls_unread": "calls (unread, trace, span) WHERE unread IS NOT NULL",
+    "calls_short": "calls (trace, span) WHERE short",
     "calls_file": "calls (file)",
     "incidents_last": "incidents (known, last)",
     "incidents_conversation": "incidents (conversation)",

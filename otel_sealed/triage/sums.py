@@ -1,9 +1,11 @@
-"""What a record could not say well of: values that could not be judged, calls that failed.
+"""What a record could not say well of: what was not judged, failed, or passed unobserved.
 
 Model. A call is well only as far as it was judged. What was not is counted here and said wherever a
 command says that nothing degrades or breaks (`run`, `triage`, `report`): values under an
 `unverifiable` verdict, by the rule that says why, each value once however often it was sent; calls
-that failed, by a word of a closed vocabulary; calls whose bodies were not read, by the reason.
+that failed, by a word of a closed vocabulary; calls whose bodies were not read, by the reason;
+requests that nobody observed, by client and host. A call is *judged in full* where none of this is
+said of it, and where any is said, a statement that nothing broke names the number of those calls.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from otel_sealed import vocab
 from otel_sealed.model import Fate, ProviderVerdict, Rejection, Verdict
+from otel_sealed.triage.unobserved import Passed, lines, sentence
 
 Json: TypeAlias = Mapping[str, Any]
 Value: TypeAlias = tuple[bytes, str]
@@ -79,15 +82,24 @@ class Sums:
         unjudged: Values by rule.
         failed: Calls by `failure`, refusals of sealed state left out.
         unread: Calls by the reason for which a body was not read.
+        short: Observed calls that were not judged in full.
+        unobserved: Requests with turns of a model that nobody observed.
     """
 
     unjudged: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     unread: Counter[str] = field(default_factory=Counter)
+    short: int = 0
+    unobserved: Passed = field(default_factory=Counter)
 
     def __bool__(self) -> bool:
         """Whether there is anything to say."""
-        return bool(self.unjudged or self.failed or self.unread)
+        found = self.unjudged or self.failed or self.unread or self.unobserved
+        return bool(found or self.short)
+
+    def judged(self, calls: int) -> tuple[int, int]:
+        """Of the observed calls those judged in full, and of how many calls in all."""
+        return max(0, calls - self.short), calls + self.unobserved.total()
 
 
 # ------------------------------------------------------------------------------ what a span says
@@ -118,6 +130,14 @@ def unread(a: Json) -> str:
         if isinstance(fact, str) and fact.startswith(_UNREAD):
             return vocab.word(fact.removeprefix(_UNREAD))
     return ""
+
+
+def in_full(a: Json) -> bool:
+    """Whether the call of a span was judged, and each of its values."""
+    verdicts = a.get(vocab.RETURNED_VERDICTS)
+    listed = verdicts if isinstance(verdicts, (list, tuple)) else ()
+    unsure = a.get(vocab.VERDICT) == Verdict.UNVERIFIABLE or Verdict.UNVERIFIABLE in listed
+    return not (unsure or failed(a) or unread(a))
 
 
 def unjudged(a: Json, span: str) -> tuple[Value, ...]:
@@ -172,17 +192,27 @@ def _known_by(digest: str, span: str, at: int) -> bytes:
 
 def sentences(sums: Sums) -> list[str]:
     """All of it, a sentence each, with what there is to do."""
-    return ["; ".join(part for part in said if part) for said in _said(sums)]
+    said = ["; ".join(part for part in said if part) for said in _said(sums)]
+    return [*said, *sentence(sums.unobserved)]
+
+
+def scope(calls: int, sums: Sums) -> str:
+    """How many calls were judged in full; empty where all were."""
+    if not sums:
+        return ""
+    judged, total = sums.judged(calls)
+    return f"{judged:,} of {total:,} calls {'was' if judged == 1 else 'were'} judged in full"
 
 
 def screen(sums: Sums) -> list[str]:
     """The same for a terminal: what there is to do on a line of its own."""
-    return [
+    shown = [
         line
         for says, remedy in _said(sums)
         for line in (says, f"  {remedy}" * bool(remedy))
         if line
     ]
+    return [*shown, *lines(sums.unobserved)]
 
 
 def _said(sums: Sums) -> Iterator[tuple[str, str]]:

@@ -441,6 +441,14 @@ with StrictProvider(seed=7) as provider:
 """
 
 
+ONE_CALL = """
+    import anthropic
+
+    with anthropic.Anthropic(api_key="k", base_url=provider.anthropic_url) as client:
+        client.messages.create(**ask)
+"""
+
+
 def test_calls_that_go_past_the_sdks_are_named(tmp_path: Path) -> None:
     """Nothing was observed, and it is said why."""
     script = tmp_path / "passes_by.py"
@@ -458,3 +466,12 @@ def test_calls_that_go_past_the_sdks_are_named(tmp_path: Path) -> None:
     ]
     assert ran.err.count("calls of models over http.client to 127.0.0.1 pass unobserved") == 1
     assert "CANARY" not in ran.err
+
+
+def test_a_call_that_went_well_says_nothing_of_those_that_go_past_the_sdks(tmp_path: Path) -> None:
+    script = tmp_path / "passes_by.py"
+    script.write_text(PASSES_BY + ONE_CALL)
+    ran = run(tmp_path, sys.executable, str(script))
+    assert ran.status == 0, ran.err
+    assert ran.screen[1] == "nothing degrades or breaks in the 1 of 3 calls that was judged in full"
+    assert ran.screen[3] == "  2 to 127.0.0.1 by http.client"

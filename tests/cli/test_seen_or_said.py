@@ -102,11 +102,13 @@ def test_without_a_ledger_in_common_it_is_said_and_never_that_all_is_well(
     count = why.partition(" ")[0]
     assert (why, remedy) == (f"{count} {X2}", f"  {REMEDY}")
     assert int(count) > 0
-    assert well == "nothing degrades or breaks of what could be judged"
+    assert well == "no call could be judged in full"
     assert int(first.rpartition(", ")[2].split()[0]) >= int(count)
     folder = str(tmp_path / ".otel-sealed")
     assert main(["triage", folder]) == 0
-    assert f"{count} {X2}" in capsys.readouterr().out.splitlines()
+    found = capsys.readouterr().out.splitlines()
+    assert found[0] == "0 incidents in 4 calls in 4 files; 2 of 4 calls were judged in full"
+    assert f"{count} {X2}" in found
     assert main(["triage", folder, "--json"]) == 0
     (found,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (found["kind"], found["rule"], found["values"]) == ("unjudged", "X2", int(count))
@@ -181,6 +183,134 @@ def test_failed_calls_unread_ones_and_violations_are_each_said() -> None:
         "1 call failed: other 1",
         "1 call could not be read, and not be judged: size 1",
     ]
+
+
+UNSURE: dict[str, dict[str, object]] = {
+    "failed": {"error": "openai.APITimeoutError"},
+    "unread": {"facts": ["unread=size"]},
+    "unjudged": {"returned__verdicts": ["unverifiable"], "verdict": "unverifiable"},
+}
+"""What a span says of a call that was not judged in full."""
+
+
+def judged(calls: int, total: int) -> str:
+    was = "was" if calls == 1 else "were"
+    return f"nothing degrades or breaks in the {calls} of {total} calls that {was} judged in full"
+
+
+@pytest.mark.parametrize("name", UNSURE)
+def test_that_nothing_broke_is_said_of_the_calls_that_were_judged(name: str) -> None:
+    summary = Summary()
+    clean: dict[str, object] = {}
+    for attributes in (clean, clean, UNSURE[name]):
+        summary.add(called(**attributes))
+    assert lines(summary)[1] == judged(2, 3)
+
+
+def test_requests_that_nobody_observed_are_among_all_calls() -> None:
+    summary = Summary()
+    summary.sums.unobserved[("httpx", "api.anthropic.com")] = 2
+    summary.add(called())
+    assert lines(summary)[1] == judged(1, 3)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [{**UNSURE["failed"], **UNSURE["unread"]}, UNSURE["unread"], UNSURE["failed"]],
+)
+def test_a_call_that_is_short_in_two_ways_is_one_call(attributes: dict[str, object]) -> None:
+    summary = Summary()
+    clean: dict[str, object] = {}
+    for found in (clean, clean, clean, attributes, attributes):
+        summary.add(called(**found))
+    assert lines(summary)[1] == judged(3, 5)
+
+
+def test_where_each_call_holds_a_value_nobody_judged_no_call_is_called_well() -> None:
+    summary = Summary()
+    summary.add(called(**UNSURE["unjudged"]))
+    assert lines(summary)[1] == "no call could be judged in full"
+
+
+def span(ident: int, **attributes: object) -> str:
+    """One call as our folder has it: a line of OTLP JSON."""
+
+    def value(found: object) -> dict[str, object]:
+        if isinstance(found, list):
+            return {"arrayValue": {"values": [value(item) for item in found]}}
+        return {"stringValue": found}
+
+    listed = [
+        {"key": key, "value": value(found)}
+        for key, found in called(**attributes).attributes.items()
+    ]
+    shown = {
+        "name": "chat",
+        "traceId": "ab" * 16,
+        "spanId": f"{ident:016x}",
+        "startTimeUnixNano": "1",
+        "attributes": listed,
+    }
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [shown]}]}]}) + "\n"
+
+
+def unobserved(requests: int, start: int) -> str:
+    """The counter of requests that nobody observed, as our folder has it."""
+    named = {"otel_sealed.http.client": "httpx", "server.address": "api.anthropic.com"}
+    point = {
+        "asInt": str(requests),
+        "startTimeUnixNano": str(start),
+        "attributes": [{"key": k, "value": {"stringValue": v}} for k, v in named.items()],
+    }
+    metric = {"name": "otel_sealed.unobserved", "sum": {"dataPoints": [point]}}
+    return json.dumps({"resourceMetrics": [{"scopeMetrics": [{"metrics": [metric]}]}]}) + "\n"
+
+
+@pytest.mark.parametrize(("name", "said"), [(n, "2 of 3 calls were") for n in UNSURE])
+def test_triage_and_report_say_how_many_calls_were_judged(
+    name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[dict[str, object]] = [{}, {}, UNSURE[name]]
+    record = "".join(span(number + 1, **found) for number, found in enumerate(shown))
+    (tmp_path / "traces-1.jsonl").write_text(record, "utf-8")
+    assert main(["triage", str(tmp_path)]) == 0
+    head = f"0 incidents in 3 calls in 1 file; {said} judged in full"
+    assert capsys.readouterr().out.splitlines()[0] == head
+    assert main(["report", str(tmp_path), "--html", "-"]) == 0
+    page = capsys.readouterr().out
+    scope = f"<p>3 calls on record; {said} judged in full, and no incident is among them.</p>"
+    assert scope in page
+    assert "Nothing is broken" not in page
+
+
+def test_triage_and_report_name_what_passed_unobserved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "traces-1.jsonl").write_text(span(1), "utf-8")
+    # a process says its total again and again; another one counts from its own start
+    counted = unobserved(1, 10**18) + unobserved(2, 10**18) + unobserved(3, 2 * 10**18)
+    (tmp_path / "metrics-1.jsonl").write_text(counted, "utf-8")
+    passed = "5 requests with turns of a model passed unobserved, so nothing can be said of them"
+    for _ in range(2):  # the second time from the index
+        assert main(["triage", str(tmp_path)]) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            "0 incidents in 1 call in 2 files; 1 of 6 calls was judged in full",
+            f"{passed} (`otel-sealed doctor` says why):",
+            "  5 to api.anthropic.com by httpx",
+        ]
+    assert main(["triage", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "kind": "unobserved",
+        "client": "httpx",
+        "host": "api.anthropic.com",
+        "requests": 5,
+    }
+    assert main(["report", str(tmp_path), "--html", "-"]) == 0
+    page = capsys.readouterr().out
+    assert (
+        f"<li>{passed}: 5 to api.anthropic.com by httpx; otel-sealed doctor says why.</li>" in page
+    )
+    assert "Nothing is broken" not in page
 
 
 def test_a_value_that_is_sent_in_every_call_is_one_value() -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from otel_sealed.cli.unobserved import count, lines
+from otel_sealed.triage.unobserved import count, lines
 
 
 def point(client: Any, host: Any, value: Any) -> dict[str, Any]:
@@ -30,6 +30,18 @@ def test_the_last_value_of_each_process_counts(tmp_path: Path) -> None:
     second.write_text(export(point(*here, "4")))
     third.write_text(export(point(*here, 2)) + export(point("aiohttp", "_OTHER", "1")))
     assert count([first, second, third]) == {here: 6, ("aiohttp", "_OTHER"): 1}
+
+
+def test_counts_since_other_starts_add_up_wherever_they_lie(tmp_path: Path) -> None:
+    """A counter that begins anew in each interval, and the same record copied, too."""
+
+    def since(start: int, value: int) -> str:
+        begun = {**point("httpx", "h", value), "startTimeUnixNano": str(start * 10**18)}
+        return export(begun)
+
+    (tmp_path / "a.jsonl").write_text(since(1, 2) + since(2, 3) + since(2, 4))
+    (tmp_path / "b.jsonl").write_text(since(1, 2))
+    assert count(sorted(tmp_path.iterdir())) == {("httpx", "h"): 6}
 
 
 def test_files_that_hold_something_else_count_nothing(tmp_path: Path) -> None:
