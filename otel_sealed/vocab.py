@@ -97,7 +97,7 @@ def model_name(text: object) -> str:
 
 def names_model(pattern: re.Pattern[str], model: str) -> bool:
     """Whether a pattern finds a model, as it is written or without what platforms add to it."""
-    return bool(pattern.search(model) or pattern.search(bare_model(model)))
+    return any(pattern.search(name) for name in (model, bare_model(model), plain_model(model)))
 
 
 _OWNER = re.compile(r"\A(?:[a-z]{2,6}\.)?(?:anthropic|openai|google)\.")
@@ -115,6 +115,15 @@ def bare_model(model: str) -> str:
         return model
     name = _OWNER.sub("", model.rsplit("/", 1)[-1])
     return _ADDED.sub("", name[::-1])[::-1]
+
+
+@lru_cache(maxsize=1024)
+def plain_model(model: str) -> str:
+    """A bare model as all who route to it may be compared: `claude-opus-4-5`.
+
+    Relays write its version with a dot, and add a variant after a colon (`claude-opus-4.5:beta`).
+    """
+    return bare_model(model).partition(":")[0].replace(".", "-")
 
 
 @lru_cache(maxsize=1024)

@@ -24,7 +24,7 @@ import pytest
 
 import otel_sealed
 from otel_sealed.contract import Pair
-from otel_sealed.vocab import bare_model
+from otel_sealed.vocab import bare_model, plain_model
 from tests import linear
 from tests.linear import Matcher, hurt
 
@@ -293,3 +293,10 @@ def test_the_counting_matcher_agrees_with_re() -> None:
 )
 def test_a_model_is_named_without_what_was_added_to_it(model: str, bare: str) -> None:
     assert bare_model(model) == bare
+
+
+@pytest.mark.parametrize(
+    "model", ["anthropic/claude-opus-4.5:beta", "us.anthropic.claude-opus-4-5-20251101-v1:0"]
+)
+def test_a_model_is_compared_in_one_spelling(model: str) -> None:
+    assert plain_model(model) == "claude-opus-4-5"

@@ -33,10 +33,14 @@ FREE: Final = 1 << 16
 """What any cassette may come to."""
 _YAML: Final = "tag:yaml.org,2002:"
 _SCALARS: Final = (
-    ("null", "~nN\0", r"~|null|Null|NULL|"),
-    ("bool", "tTfF", r"true|True|TRUE|false|False|FALSE"),
-    ("int", "-0123456789", r"-?(?:0|[1-9][0-9]{0,17})"),
-    ("float", "-0123456789", r"-?[0-9]{1,18}\.[0-9]{1,18}(?:[eE][-+]?[0-9]{1,3})?"),
+    ("null", "~nN\0", re.compile(r"(?:~|null|Null|NULL|)\Z")),
+    ("bool", "tTfF", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")),
+    ("int", "-0123456789", re.compile(r"-?(?:0|[1-9][0-9]{0,17})\Z")),
+    (
+        "float",
+        "-0123456789",
+        re.compile(r"-?[0-9]{1,18}\.[0-9]{1,18}(?:[eE][-+]?[0-9]{1,3})?\Z"),
+    ),
 )
 """Plain scalars that are no text: what JSON knows. YAML's other numbers and times stay text."""
 
@@ -93,12 +97,10 @@ def _loader(yaml: Any) -> Any:
             raise TooMuch
         base.descend_resolver(loader, parent, index)
 
-    def converted(pattern: str, convert: Callable[[str], Any]) -> Any:
-        fits = re.compile(pattern).fullmatch
-
+    def converted(pattern: re.Pattern[str], convert: Callable[[str], Any]) -> Any:
         def construct(loader: Any, node: Any) -> Any:
             text = plain(loader, node)
-            return convert(text) if isinstance(text, str) and fits(text) else text
+            return convert(text) if isinstance(text, str) and pattern.match(text) else text
 
         return construct
 
@@ -116,8 +118,7 @@ def _loader(yaml: Any) -> Any:
     resolvers: dict[str, list[Any]] = {}
     for name, firsts, pattern in _SCALARS:
         for first in firsts:
-            rule = (f"{_YAML}{name}", re.compile(rf"(?:{pattern})\Z"))
-            resolvers.setdefault("" if first == "\0" else first, []).append(rule)
+            resolvers.setdefault("" if first == "\0" else first, []).append((_YAML + name, pattern))
     members = {
         "nodes": 0,
         "yaml_constructors": constructors,

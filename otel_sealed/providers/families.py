@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from otel_sealed.contract import Pair, Reads
-from otel_sealed.vocab import bare_model, names_model
+from otel_sealed.vocab import names_model, plain_model
 
 PAIRS: tuple[Pair, ...] = (
     Pair(
@@ -86,4 +86,4 @@ class Families:
 @lru_cache(maxsize=1024)
 def same(producer: str, reader: str) -> bool:
     """Whether two names are of one model, or one of them is not known."""
-    return not producer or not reader or bare_model(producer) == bare_model(reader)
+    return not producer or not reader or plain_model(producer) == plain_model(reader)

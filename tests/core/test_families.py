@@ -69,6 +69,25 @@ def test_the_same_model_carries() -> None:
     assert carried("anthropic", answer, switched("claude-opus-5")) == ("intact", "ok", "")
 
 
+@pytest.mark.parametrize(
+    "model",
+    ["anthropic/claude-opus-4.5", "claude-opus-4-5@20251101", "anthropic/claude-opus-4.5:beta"],
+)
+def test_a_model_is_the_same_in_every_spelling_of_a_relay(model: str) -> None:
+    """X8 would allow what is not carried to another model."""
+    answer = message(thinking(), text(), thinking(), text(), model="claude-opus-4-5-20251101")
+    (report,) = chat("anthropic", answer, change=switched(model, without("thinking")), ends="And?")
+    assert {f.rule for f in report.findings} == {"A8"}
+
+
+@pytest.mark.parametrize("model", ["claude-fable-5-1", "anthropic/claude-fable-5.1"])
+def test_a_model_that_binds_does_so_in_every_spelling(model: str) -> None:
+    answer = message(thinking(), text(), model=model)
+    change: Change = lambda body: body | {"model": model, "system": "Another."}  # noqa: E731
+    (report,) = chat("anthropic", answer, change=change, ends="And?")
+    assert row_of(report, "request.prefix") == ("prefix_changed", "degrades", "A12")
+
+
 def test_a_seal_amputated_inside_a_family_is_a_violation() -> None:
     answer = response(reasoning(), call())
     fate, verdict, _ = carried("openai", answer, switched("gpt-5.6-luna", without("reasoning")))

@@ -60,7 +60,16 @@ def rows(answer: Body, change: Change, **more: Any) -> list[Row]:
         (None, "claude-sonnet-5", "degrades", "A1"),
         (None, "claude-opus-5", "degrades", "A1"),
         (None, "claude-fable-5", "degrades", "A1"),
+        (None, "anthropic/claude-opus-5.5", "degrades", "A1"),
+        (
+            None,
+            "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-sonnet-5-v1:0",
+            "degrades",
+            "A1",
+        ),
         (None, "claude-opus-4-8", "allowed", "A9"),
+        (None, "anthropic/claude-opus-4.8:beta", "allowed", "A9"),
+        (None, "claude-opus-4-5@20251101", "allowed", "A9"),
         (None, "claude-haiku-4-5", "allowed", "A9"),
         (None, "claude-3-7-sonnet-20250219", "allowed", "A9"),
         ({"type": "disabled"}, "claude-sonnet-5", "allowed", "A9"),
@@ -189,11 +198,16 @@ def test_the_same_messages_end_the_loop_once_the_model_has_answered() -> None:
     [
         ("claude-opus-4-5-20251101", "breaks"),
         ("us.anthropic.claude-opus-4-8-20260101-v1:0", "breaks"),
+        ("publishers/anthropic/models/claude-opus-4-5@20251101", "breaks"),
+        ("anthropic/claude-sonnet-4.5", "breaks"),
+        ("claude-4-opus-20250514", "breaks"),
         ("claude-sonnet-4-6", "breaks"),
         ("claude-3-7-sonnet-latest", "breaks"),
         ("claude-sonnet-5", "ok"),
         ("claude-opus-5", "ok"),
         ("claude-fable-5", "ok"),
+        ("eu.anthropic.claude-fable-5-20260101-v1:0", "ok"),
+        ("anthropic/claude-opus-5.5", "ok"),
         ("claude-next", "ok"),
     ],
 )
@@ -202,6 +216,16 @@ def test_thinking_is_refused_where_its_absence_means_off(model: str, verdict: st
     answer = message(thinking(), use(), stop="tool_use", model=model)
     report = replay("anthropic", answer, thinks(None, model))
     assert {f.verdict.value for f in report.findings if f.artifact == SIGNATURE} == {verdict}
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-5", "claude-opus-5"])
+def test_thinking_of_an_earlier_turn_of_the_loop_is_refused_with_it_off(model: str) -> None:
+    """A9: the final message of the model is the whole loop, with the turn that did not think."""
+    off: Body = {"type": "disabled"}
+    answers = (message(thinking(), use(), stop="tool_use"), message(use(), stop="tool_use"))
+    (report,) = chat("anthropic", *answers, change=thinks(off, model))
+    found = [(f.artifact, f.verdict.value, f.rule) for f in report.findings]
+    assert (SIGNATURE, "breaks", "A9") in found
 
 
 def test_who_thinks_without_being_asked_is_not_taken_to_be_off() -> None:

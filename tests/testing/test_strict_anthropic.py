@@ -378,6 +378,14 @@ def test_thinking_in_a_final_assistant_message_needs_thinking(provider: StrictPr
     assert "an `assistant` message in the final position cannot contain `thinking`" in said
 
 
+def test_so_does_thinking_of_an_earlier_turn_of_the_same_loop(provider: StrictProvider) -> None:
+    """The final message is the whole loop: its last turn need not be the one that thought (A9)."""
+    messages = play(provider, 2)
+    messages[3]["content"] = [b for b in messages[3]["content"] if b["type"] == "tool_use"]
+    status, said = message_of(ask(provider, messages, thinking={"type": "disabled"}))
+    assert (status, said.partition(":")[0]) == (400, "messages.1.content.0")
+
+
 @pytest.mark.parametrize(("mode", "status"), [("enabled", 400), ("adaptive", 200)])
 def test_thinking_enabled_mid_loop(provider: StrictProvider, mode: str, status: int) -> None:
     """A turn that never had thinking is refused where `enabled` demands it (A10)."""

@@ -200,7 +200,7 @@ def _traits(place: Place) -> frozenset[Trait]:
         found |= _turn_traits(turn, place)
         if block.kind is Kind.COMPACTION:
             found |= _compaction_traits(place)
-    if turn is not None and _ACCOUNT_BOUND.search(turn.model):
+    if turn is not None and names_model(_ACCOUNT_BOUND, turn.model):
         found.add(Trait.ACCOUNT_BOUND)
     if names_model(_BINDING_ALWAYS, facts.model):
         found.add(Trait.BINDING_ALWAYS)

@@ -156,22 +156,20 @@ def _loop_from(said: list[Run]) -> int:
 
 
 def _check_disabled(said: list[Run]) -> None:
-    """A9: with thinking off the final assistant message may not contain any."""
-    last = next((run for run in reversed(said) if run.role == "assistant"), None)
-    looping = last is not None and any(
-        b.get("type") == "tool_result"
-        for run in said[said.index(last) + 1 :]
-        for _, b in run.blocks
-    )
-    if last is None or not (looping or last is said[-1]):
+    """A9: with thinking off the final assistant message, with its whole loop, may not have any."""
+    last = said[-1] if said else None
+    ends = last is not None and last.role == "assistant"
+    looping = last is not None and any(b.get("type") == "tool_result" for _, b in last.blocks)
+    if not (looping or ends):
         return
-    for path, block in last.blocks:
-        if block.get("type") in SEALED:
-            raise BrokenRuleError(
-                f"{path}: When thinking is disabled, an `assistant` message in the final position "
-                "cannot contain `thinking`. To use thinking blocks, enable `thinking` in your "
-                "request."
-            )
+    for run in said[_loop_from(said) :]:
+        for path, block in run.blocks if run.role == "assistant" else ():
+            if block.get("type") in SEALED:
+                raise BrokenRuleError(
+                    f"{path}: When thinking is disabled, an `assistant` message in the final"
+                    " position cannot contain `thinking`. To use thinking blocks, enable `thinking`"
+                    " in your request."
+                )
 
 
 def _check_start(run: Run) -> None:
