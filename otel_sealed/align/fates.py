@@ -62,7 +62,8 @@ def align(
     """
     if not lineage.turns and not any(b.sealed for m in messages for b in m.blocks):
         return []
-    scene = Scene(as_returned(lineage, messages), messages, names, probe, vendor_of)
+    lineage, twins = as_returned(lineage, messages)
+    scene = Scene(lineage, messages, names, probe, vendor_of, twins)
     rows = [row for turn in scene.expected for row in _turn(scene, turn)]
     return [*rows, *_unexplained(scene)]
 

@@ -105,9 +105,15 @@ class Scene:
         names: Names,
         probe: Search,
         vendor_of: Callable[[bytes], str],
+        twins: Mapping[bytes, Value],
     ) -> None:
-        """`vendor_of`: the vendor that minted a value of any conversation, empty if unknown."""
+        """`vendor_of`: the vendor that minted a value of any conversation, empty if unknown.
+
+        `twins`: see `as_returned`.
+        """
         self.lineage = lineage
+        self.twins = twins
+        self._one = {twin.canon: canon for canon, twin in twins.items()}
         self.expected = lineage.expected
         self.messages = messages
         self.names = names
@@ -130,10 +136,11 @@ class Scene:
         self.taken: dict[bytes, int] = {}
         self.seals: dict[bytes, list[Held]] = {}
         for held in self.sealed():
-            self.seals.setdefault(held.value.canon, []).append(held)
+            self.seals.setdefault(self._issue(held.value), []).append(held)
         self.issued: dict[bytes, int] = {}
         for value in self._received():
             self.issued[value.canon] = self.issued.get(value.canon, 0) + 1
+        self.issued |= {twin.canon: self.issued[canon] for canon, twin in twins.items()}
         self.regions: dict[int, list[Placed]] = {}
         for slot in sorted(lineage.owner):
             self.regions.setdefault(lineage.owner[slot], []).append((slot, self.block(slot)))
@@ -145,6 +152,10 @@ class Scene:
         self._parts: dict[int, Part] = {}
         self._results: dict[bytes, int] | None = None
 
+    def _issue(self, value: Value) -> bytes:
+        """Digest of the seal, one for both values of an item that came sealed in two ways."""
+        return self._one.get(value.canon, value.canon)
+
     def held_at(self, canon: bytes, slot: SlotAt) -> Held | None:
         """The seal of that digest in the block at a place."""
         spend()
@@ -154,7 +165,7 @@ class Scene:
     def _held_at(self) -> dict[tuple[bytes, SlotAt], Held]:
         found: dict[tuple[bytes, SlotAt], Held] = {}
         for held in self.sealed():
-            found.setdefault((held.value.canon, held.slot), held)
+            found.setdefault((self._issue(held.value), held.slot), held)
         return found
 
     def explain(self, canon: bytes) -> None:
@@ -213,10 +224,13 @@ class Scene:
     @cached_property
     def _lost(self) -> dict[bytes, Wanted]:
         """By `canon`, the seals of the lineage that are in no slot of the request, in order."""
+        lost = (value for value in self._received() if value.canon not in self.seals)
+        both = ((value, self.twins.get(value.canon)) for value in lost)
         return {
-            value.canon: Wanted(value.canon, value.size)
-            for value in self._received()
-            if value.canon not in self.seals
+            one.canon: Wanted(one.canon, one.size)
+            for pair in both
+            for one in pair
+            if one is not None
         }
 
     @cached_property
@@ -301,26 +315,46 @@ class Scene:
         return None
 
 
-def as_returned(lineage: Lineage, messages: tuple[Message, ...]) -> Lineage:
-    """The turns with those bytes of each seal that the request has, where it came in several."""
+def as_returned(
+    lineage: Lineage, messages: tuple[Message, ...]
+) -> tuple[Lineage, Mapping[bytes, Value]]:
+    """The turns with one value of each seal that came in two, and the other by the first's `canon`.
+
+    That which is in the request; else that whose id is, else the one that came last.
+    """
     if not any(v.role is Role.ANEW for t in lineage.turns for b in t.blocks for v in b.values):
-        return lineage
-    sent = {v.canon for m in messages for b in m.blocks for v in b.seals()}
+        return lineage, {}
+    blocks = (block for message in messages for block in message.blocks)
+    here = {v.canon if v.role is Role.SEAL else v.digest for b in blocks for v in b.values}
+    twins: dict[bytes, Value] = {}
     turns = tuple(
-        evolve(turn, blocks=tuple(_as_returned(block, sent) for block in turn.blocks))
+        evolve(turn, blocks=tuple(_as_returned(block, here, twins) for block in turn.blocks))
         for turn in lineage.turns
     )
-    return evolve(lineage, turns=turns)
+    return evolve(lineage, turns=turns), twins
 
 
-def _as_returned(block: Block, sent: Collection[bytes]) -> Block:
-    """A block with one value of each: those that came last, unless the other seal goes back."""
-    others = {v.artifact: v for v in block.values if v.role is Role.ANEW}
-    came = [v for v in block.values if v.role is not Role.ANEW]
-    here = any(v.canon in sent for v in came if v.role is Role.SEAL)
-    if not here and any(v.canon in sent for v in others.values() if v.canon):
-        came = [evolve(others.get(v.artifact, v), role=v.role) for v in came]
-    return evolve(block, values=tuple(came))
+def _as_returned(block: Block, sent: Collection[bytes], twins: dict[bytes, Value]) -> Block:
+    """A block with one value of each; the other of its seal goes into `twins`."""
+    last = {v.artifact: v for v in block.values if v.role is not Role.ANEW}
+    first = last | {
+        v.artifact: evolve(v, role=last[v.artifact].role)
+        for v in block.values
+        if v.role is Role.ANEW and v.artifact in last
+    }
+    chosen, others = last, first
+    if first != last and _here(first, sent) > _here(last, sent):
+        chosen, others = first, last
+    for name, value in chosen.items():
+        if value.role is Role.SEAL and value != others[name]:
+            twins[value.canon] = others[name]
+    return evolve(block, values=tuple(chosen.values()))
+
+
+def _here(values: Mapping[str, Value], sent: Collection[bytes]) -> tuple[bool, bool]:
+    """Whether a seal of them is in the request, and whether an id of them is."""
+    seals = any(v.canon in sent for v in values.values() if v.role is Role.SEAL)
+    return seals, any(v.digest in sent for v in values.values() if v.role is Role.ID)
 
 
 class Part:

@@ -39,7 +39,7 @@ def seal_row(
     if turn.number in scene.held or scene.kept(turn, block):
         return _held(scene, row, value, found), bool(found)
     if not found or _taken(scene, value, found, placed):
-        row, there = _absent(scene, row, turn, index, value, placed)
+        row, there = _either_absent(scene, row, turn, index, value, placed)
         return _by_sdk(row) if value.lost else row, there
     here = _choose(scene, value, found, placed)
     scene.explain(value.canon)
@@ -139,9 +139,27 @@ def _moved(
         return Fate.RETYPED, None  # an answer that is sent as a thought, or the other way round
     if shape is Fate.REORDERED:
         return Fate.REORDERED, None
-    if here.value.digest != value.digest:
+    if here.value.digest != value.digest and here.value.canon == value.canon:
         return Fate.MODIFIED, Cause.RE_ENCODED
     return Fate.INTACT, None
+
+
+def _either_absent(
+    scene: Scene, row: Finding, turn: Turn, index: int, value: Value, placed: Placed | None
+) -> tuple[Finding, bool]:
+    """The same, of whichever value of an item sealed in two ways more can be said about."""
+    found = _absent(scene, row, turn, index, value, placed)
+    twin = scene.twins.get(value.canon)
+    if twin is None or not _vague(found[0]):
+        return found
+    other = evolve(row, digest_in=twin.digest, size_in=twin.size)
+    second = _absent(scene, other, turn, index, twin, placed)
+    return found if _vague(second[0]) else second
+
+
+def _vague(row: Finding) -> bool:
+    """Whether nothing is known of a seal but that it is not where it was."""
+    return row.fate is Fate.DROPPED or row.cause is Cause.REPLACED
 
 
 def _absent(

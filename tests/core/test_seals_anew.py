@@ -95,6 +95,60 @@ def test_a_changed_value_of_either_event_is_accused(which: str) -> None:
     assert ("openai.reasoning.encrypted_content", "modified", "breaks") in rows
 
 
+def fate_of(items: Callable[[list[Body], list[Body]], list[Body]]) -> list[tuple[Any, ...]]:
+    """What became of the seals of an answer in two values: (fate, verdict, cause).
+
+    `items`: what goes back, of those of `done` and of `completed`.
+    """
+    tracker = Tracker(KEY)
+    body = request("openai", [])
+    answer = response(reasoning(), call(), reasoning(), said())
+    events, done = streamed(answer, renewed)
+    tracker.observe(exchange("openai", copy.deepcopy(body), None, events=events))
+    back = items(copy.deepcopy(done), copy.deepcopy(answer["output"]))
+    history(body).extend(step("openai", answer | {"output": back}, "Go on."))
+    report = tracker.observe(exchange("openai", body, None, status=None))
+    return [
+        (f.fate.value, f.verdict.value, f.cause)
+        for f in report.findings
+        if f.artifact.endswith("encrypted_content")
+    ]
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["done", "completed"])
+def test_how_a_value_of_either_event_was_changed_is_said(which: int) -> None:
+    def cut(*events: list[Body]) -> list[Body]:
+        items = events[which]
+        items[0]["encrypted_content"] = items[0]["encrypted_content"][:-12]
+        return items
+
+    assert fate_of(cut) == [("modified", "breaks", "cut_end"), ("intact", "ok", None)]
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["done", "completed"])
+def test_a_value_of_either_event_is_found_where_it_does_not_belong(which: int) -> None:
+    def quoted(*events: list[Body]) -> list[Body]:
+        items = events[which]
+        items[3]["content"][0]["text"] += " " + items[0].pop("encrypted_content")
+        return items
+
+    assert fate_of(quoted)[0] == ("misplaced", "degrades", "in_text")
+
+
+def test_an_item_in_both_values_is_sent_twice() -> None:
+    """X4: one item, whichever of its two seals each copy has."""
+    found = fate_of(lambda done, completed: [completed[0], *done])
+    assert found == [("duplicated", "breaks", None), ("intact", "ok", None)]
+
+
+def test_both_values_of_an_item_in_one_slot_are_two_seals() -> None:
+    def joined(done: list[Body], completed: list[Body]) -> list[Body]:
+        done[0]["encrypted_content"] += completed[0]["encrypted_content"]
+        return done
+
+    assert fate_of(joined)[0] == ("merged", "breaks", "two_seals")
+
+
 def test_a_lost_item_is_lost_once() -> None:
     answer = response(reasoning(), call())
     events, done = streamed(answer, renewed)
