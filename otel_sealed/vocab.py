@@ -693,8 +693,8 @@ COMPANIONS: Final = frozenset(
 """Readable values and ids that a seal vouches for."""
 _ITEMS: Final = (
     "function_call custom_tool_call message apply_patch_call code_interpreter_call computer_call "
-    "file_search_call image_generation_call local_shell_call mcp_call shell_call tool_search_call"
-    " web_search_call"
+    "file_search_call image_generation_call local_shell_call mcp_approval_request mcp_call"
+    " shell_call tool_search_call web_search_call"
 )
 CIRCUMSTANCES: Final = frozenset(
     {

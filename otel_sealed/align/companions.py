@@ -129,15 +129,20 @@ def _with(row: Finding, fate: Fate, cause: Cause | None, detail: str = "") -> Fi
     )
 
 
-def orphans(turn: Turn, pairs: Mapping[int, Placed], scene: Scene) -> Iterator[tuple[Finding, int]]:
+def orphans(
+    turn: Turn, pairs: Mapping[int, Placed], scene: Scene
+) -> Iterator[tuple[Finding, int, Placed]]:
     """Items that kept their server id and stand without the item they came with.
 
     A paired item (reasoning) and the group that follows it up to the next paired item need each
     other; one member of the group, right behind it, is enough for the reasoning, each member needs
-    the reasoning. What followed where the answer was cut off never came, and is missed all the
-    same where somebody else speaks next.
+    the reasoning. A reference to a stored item is that item. What followed where the answer was cut
+    off never came, and is missed all the same where somebody else speaks next.
     """
     names = scene.names
+    if not any(block.type in names.paired for block in turn.blocks):
+        return
+    here = {**scene.references(turn), **pairs}
     for index, block in enumerate(turn.blocks):
         if block.type not in names.paired:
             continue
@@ -145,45 +150,46 @@ def orphans(turn: Turn, pairs: Mapping[int, Placed], scene: Scene) -> Iterator[t
         cut_off = index == len(turn.blocks) - 1 and not turn.ended
         if not (group or cut_off):
             continue
-        if any(scene.kept(turn, turn.blocks[i]) for i in (index, *group)):
-            continue
-        here = pairs.get(index)
-        followers = [i for i in group if i in pairs]
-        if here is not None and here[1].has_server_id:
-            behind = [pairs[i][0] > here[0] for i in followers]  # else it is reordered
-            parted = _parted(scene, turn, here[0])
-            orphan = _orphan(names.orphans[block.type], scene, here)
-            if parted if cut_off else not followers or (all(behind) and parted):
-                yield orphan, index
-            elif followers and all(behind):
-                yield from _mispaired(scene, turn, index, orphan, pairs, followers)
-        if here is None:
-            for i in followers:
-                if pairs[i][1].has_server_id:
-                    yield _orphan(names.orphans[turn.blocks[i].type], scene, pairs[i]), i
+        one = here.get(index)
+        followers = {i: here[i] for i in group if i in here}
+        if one is None:
+            for i, placed in followers.items():
+                if placed[1].has_server_id:
+                    yield _orphan(names.orphans[turn.blocks[i].type], scene, placed), i, placed
+        elif one[1].has_server_id:
+            behind = all(slot > one[0] for slot, _ in followers.values())  # else it is reordered
+            parted = behind and _parted(scene, turn, one[0])
+            if parted if cut_off else parted or not followers:
+                yield _orphan(names.orphans[block.type], scene, one), index, one
+            elif followers and behind:
+                yield from _mispaired(scene, turn, index, one, followers)
 
 
 def _mispaired(
-    scene: Scene,
-    turn: Turn,
-    index: int,
-    orphan: Finding,
-    pairs: Mapping[int, Placed],
-    followers: list[int],
-) -> Iterator[tuple[Finding, int]]:
+    scene: Scene, turn: Turn, index: int, one: Placed, followers: Mapping[int, Placed]
+) -> Iterator[tuple[Finding, int, Placed]]:
     """The row of a paired item whose next item is there, but not as it has to be known by."""
-    slot = pairs[index][0]
-    first = min(followers, key=lambda i: pairs[i][0])
-    place, sent = pairs[first]
-    came = turn.blocks[first]
-    between = _between(scene, slot, place)
-    if any(other.kind is Kind.TEXT and not other.payload for other in between):
-        yield evolve(orphan, traits=frozenset({Trait.UNSURE_PAIR})), index
-    elif came.has_server_id and not sent.has_server_id and came.type in scene.names.paired_by_id:
-        yield evolve(orphan, traits=frozenset({Trait.ID_LOST})), index
-    elif not {*sent.anchors}.isdisjoint(turn.blocks[index].anchors):
-        row = _orphan(scene.names.orphans[came.type], scene, pairs[first])
-        yield evolve(row, traits=frozenset({Trait.UNSURE_PAIR})), first
+    first = min(followers, key=lambda i: followers[i][0])
+    came, placed = turn.blocks[first], followers[first]
+    block, sent = turn.blocks[index], placed[1]
+    known = not {*sent.anchors}.isdisjoint(came.anchors)
+    orphan = _orphan(scene.names.orphans[block.type], scene, one)
+    if _interposed(scene, turn, one[0], placed[0]):
+        yield evolve(orphan, traits=frozenset({Trait.UNSURE_PAIR})), index, one
+    elif not {*sent.anchors}.isdisjoint(block.anchors):
+        row = _orphan(scene.names.orphans[came.type], scene, placed)
+        yield evolve(row, traits=frozenset({Trait.UNSURE_PAIR})), first, placed
+    elif came.has_server_id and not known and came.type in scene.names.paired_by_id:
+        yield evolve(orphan, traits=frozenset({Trait.ID_LOST})), index, one
+
+
+def _interposed(scene: Scene, turn: Turn, start: SlotAt, end: SlotAt) -> bool:
+    """Whether a text that is none of the turn's is between two of its items."""
+    said = {block.payload for block in turn.blocks if block.kind is Kind.TEXT}
+    return any(
+        block.kind is Kind.TEXT and block.payload not in said
+        for block in _between(scene, start, end)
+    )
 
 
 def _between(scene: Scene, start: SlotAt, end: SlotAt) -> list[Block]:

@@ -90,8 +90,7 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
             yield Outcome(dated, turn, index, block, placed[1] if placed else None, stands, end)
     yield from _made_up(scene, turn, pairs)
     if turn.number not in scene.held and not scene.covered(turn, len(turn.blocks) - 1):
-        for row, index in orphans(turn, pairs, scene):
-            slot, sent = pairs[index]
+        for row, index, (slot, sent) in orphans(turn, pairs, scene):
             block = turn.blocks[index]
             dated = _received(scene, turn, block, row)
             yield Outcome(dated, turn, index, block, sent, slot[0])

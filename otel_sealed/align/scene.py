@@ -123,9 +123,9 @@ class Scene:
             if turn.number in lineage.held and not self.foreign(turn)
         }
         self.referenced = {
-            anchor
-            for message in messages
-            for block in message.blocks
+            anchor: ((at, index), block)
+            for at, message in enumerate(messages)
+            for index, block in enumerate(message.blocks)
             if block.kind is Kind.MARKER
             for anchor in block.anchors
         }
@@ -275,9 +275,21 @@ class Scene:
 
     def kept(self, turn: Turn, block: Block) -> bool:
         """Whether the request refers to the block itself, by its id, in the provider's store."""
+        return self._reference(turn, block) is not None
+
+    def references(self, turn: Turn) -> dict[int, Placed]:
+        """Index of each block of a turn that the request refers to so, and where it does."""
+        found = {
+            index: self._reference(turn, block)
+            for index, block in enumerate(turn.blocks if self.referenced else ())
+        }
+        return {index: placed for index, placed in found.items() if placed is not None}
+
+    def _reference(self, turn: Turn, block: Block) -> Placed | None:
         if not self.referenced or turn.store is False or self.foreign(turn):
-            return False
-        return not self.referenced.isdisjoint(block.anchors)
+            return None
+        places = (self.referenced[a] for a in block.anchors if a in self.referenced)
+        return next(places, None)
 
     def covered(self, turn: Turn, index: int) -> bool:
         """Whether a later compaction that is in this request carries the block."""

@@ -39,11 +39,38 @@ def custom() -> Body:
     }
 
 
-@pytest.mark.parametrize("value", [..., None, ""], ids=["absent", "null", "empty"])
+@pytest.mark.parametrize(
+    "value", [..., None, "", "msg_another"], ids=["absent", "null", "empty", "another"]
+)
 def test_a_message_that_lost_its_id_orphans_its_reasoning(value: Any) -> None:
     """O3: the message is known by its id alone."""
     found = rows(response(reasoning(), said()), sets("id", value, "message"))
     assert found == [("openai.reasoning", "orphaned", "breaks", "O3")]
+
+
+HOSTED: dict[str, Body] = {
+    "web_search_call": {"action": {"type": "search", "query": "q"}},
+    "file_search_call": {"queries": ["q"]},
+    "code_interpreter_call": {"code": "1 + 1"},
+    "mcp_call": {"name": "look_up", "arguments": "{}"},
+    "mcp_approval_request": {"name": "look_up", "arguments": "{}"},
+    "image_generation_call": {"result": "aGk="},
+}
+
+
+@pytest.mark.parametrize("kind", HOSTED)
+def test_a_call_of_a_hosted_tool_that_lost_its_id_orphans_its_reasoning(kind: str) -> None:
+    """O3: it has no `call_id`."""
+    item = {"type": kind, "id": MINT.name("item"), **HOSTED[kind]}
+    found = rows(response(reasoning(), item), sets("id", ..., kind))
+    assert found == [("openai.reasoning", "orphaned", "breaks", "O3")]
+
+
+@pytest.mark.parametrize("kind", HOSTED)
+def test_a_call_of_a_hosted_tool_needs_its_reasoning(kind: str) -> None:
+    item = {"type": kind, "id": MINT.name("item"), **HOSTED[kind]}
+    found = rows(response(reasoning(), item), without("reasoning"))
+    assert {row[2:] for row in found} == {("breaks", "O4")}
 
 
 def test_so_does_one_that_was_written_anew() -> None:
@@ -77,9 +104,10 @@ def test_on_xai_nothing_is_paired_by_ids() -> None:
     assert found == [("openai.reasoning", "orphaned", "allowed", "X9")]
 
 
-def test_an_empty_message_between_reasoning_and_call_is_disputed() -> None:
+@pytest.mark.parametrize("content", ["", [], "Let me look."], ids=["empty", "none", "a text"])
+def test_a_message_that_never_came_between_reasoning_and_call_is_disputed(content: Any) -> None:
     def interpose(body: Body) -> None:
-        body["input"].insert(2, {"role": "assistant", "content": ""})
+        body["input"].insert(2, {"role": "assistant", "content": content})
 
     report = replay("openai", response(reasoning(), call()), edit(interpose))
     found = [(f.artifact, f.fate.value, f.verdict.value, f.disputed) for f in report.findings]
@@ -118,6 +146,31 @@ def test_references_to_both_are_held_by_the_server(kind: str | None) -> None:
             body["input"][at] = named | ({"type": kind} if kind else {})
 
     assert rows(answer, edit(refer)) == [(REASONING, "server_held", "allowed", "O2")]
+
+
+@pytest.mark.parametrize("made", [said, call], ids=["message", "call"])
+def test_a_reference_to_the_reasoning_alone_needs_what_followed(made: Any) -> None:
+    """O3: a reference is the item."""
+    answer = response(reasoning(), made()) | {"store": True}
+
+    def refer(body: Body) -> None:
+        body["input"][1:3] = [{"type": "item_reference", "id": answer["output"][0]["id"]}]
+
+    assert ("openai.reasoning", "orphaned", "breaks", "O3") in rows(answer, edit(refer))
+
+
+@pytest.mark.parametrize(("made", "orphaned"), [(said, True), (call, False)])
+def test_behind_a_reference_to_reasoning_a_message_without_its_id_is_none(
+    made: Any, *, orphaned: bool
+) -> None:
+    answer = response(reasoning(), made()) | {"store": True}
+
+    def refer(body: Body) -> None:
+        body["input"][1] = {"type": "item_reference", "id": answer["output"][0]["id"]}
+        del body["input"][2]["id"]
+
+    found = rows(answer, edit(refer))
+    assert (("openai.reasoning", "orphaned", "breaks", "O3") in found) is orphaned
 
 
 def test_the_message_alone_without_its_reasoning_breaks() -> None:

@@ -233,8 +233,8 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O3",
-        "an empty message between a reasoning item and its call, or a message under the id of its"
-        " reasoning item: what the API makes of it is not known",
+        "a message that never came, empty or not, between a reasoning item and its next, or an item"
+        " under the id of its reasoning item: what the API makes of it is not known",
         {F.ORPHANED},
         V.DEGRADES,
         when={T.UNSURE_PAIR},
@@ -244,8 +244,8 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O3",
-        "a reasoning item with its id needs the message that followed it under its own id; a call"
-        " is known by its call_id",
+        "a reasoning item with its id needs the item that followed it under that one's own id; a"
+        " call with a call_id is known by that, too",
         {F.ORPHANED},
         V.BREAKS,
         artifacts=("openai.reasoning",),

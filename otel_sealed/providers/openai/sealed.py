@@ -27,6 +27,10 @@ _NOT_PLAYED = (
     Gap(Guard.STRICT, "the script of the strict provider has none: no recording is public"),
 )
 
+# A call of ours is known by its `call_id`, too; one of a hosted tool has an `id` alone (O3).
+_CALLED = ("call_id", "id")
+_BY_ID = ("id",)
+
 CARRIERS = (
     Carrier(
         "reasoning",
@@ -103,26 +107,28 @@ CARRIERS = (
         Carrier(
             name,
             Kind.CALL,
-            ids=("call_id", "id"),
+            ids=ids,
             server_id="id",
             payload=payload,
+            paired_by_id=ids == _BY_ID,
             orphan=f"openai.{name}",
             label="name",
             arguments=payload[-1] if payload else "",
         )
-        for name, payload in (
-            ("function_call", ("name", "arguments")),
-            ("custom_tool_call", ("name", "input")),
-            ("computer_call", ("action",)),
-            ("local_shell_call", ("action",)),
-            ("shell_call", ("action",)),
-            ("apply_patch_call", ("operation",)),
-            ("web_search_call", ("action",)),
-            ("file_search_call", ("queries",)),
-            ("code_interpreter_call", ("code",)),
-            ("mcp_call", ("name", "arguments")),
-            ("tool_search_call", ("arguments",)),
-            ("image_generation_call", ()),
+        for name, ids, payload in (
+            ("function_call", _CALLED, ("name", "arguments")),
+            ("custom_tool_call", _CALLED, ("name", "input")),
+            ("computer_call", _CALLED, ("action",)),
+            ("local_shell_call", _CALLED, ("action",)),
+            ("shell_call", _CALLED, ("action",)),
+            ("apply_patch_call", _CALLED, ("operation",)),
+            ("tool_search_call", _CALLED, ("arguments",)),
+            ("web_search_call", _BY_ID, ("action",)),
+            ("file_search_call", _BY_ID, ("queries",)),
+            ("code_interpreter_call", _BY_ID, ("code",)),
+            ("mcp_call", _BY_ID, ("name", "arguments")),
+            ("mcp_approval_request", _BY_ID, ("name", "arguments")),
+            ("image_generation_call", _BY_ID, ()),
         )
     ),
     *(
@@ -133,7 +139,6 @@ CARRIERS = (
     Carrier("input_text", Kind.TEXT, payload=("text",)),
     Carrier("item_reference", Kind.MARKER, ids=("id",), server_id="id"),
     Carrier("mcp_list_tools", Kind.OTHER, ids=("id",)),
-    Carrier("mcp_approval_request", Kind.CALL, ids=("id",)),
     Carrier("compaction_trigger", Kind.MARKER),
     Carrier("additional_tools", Kind.OTHER),
     Carrier("configuration_update", Kind.OTHER),
