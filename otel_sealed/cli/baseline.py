@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -15,7 +18,10 @@ from otel_sealed.cli.show import write
 from otel_sealed.errors import SealedError
 from otel_sealed.model import Fate
 from otel_sealed.telemetry import names
+from otel_sealed.telemetry.entries import MAX_BYTES, TOO_LONG
 from otel_sealed.telemetry.known import KnownLosses, Loss, parse, utc_today
+from otel_sealed.wire import intake
+from otel_sealed.wire.parse import Unread
 
 DAYS: Final = 90
 REASON: Final = "baseline"
@@ -69,13 +75,35 @@ def _covered(known: KnownLosses, loss: Loss) -> bool:
 
 
 def _text(path: Path) -> str:
+    """What the file holds; empty where there is none."""
     try:
-        return path.read_text("utf-8")
+        with os.fdopen(_opened(path, os.O_RDONLY), "rb") as file:
+            data = intake.whole(file, MAX_BYTES)
+        return data.decode()
     except FileNotFoundError:
         return ""
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "no UTF-8 text"
-        raise SealedError(reason, where=str(path)) from None
+    except Unread:
+        raise SealedError(TOO_LONG, where=str(path)) from None
+    except UnicodeDecodeError:
+        raise SealedError("no UTF-8 text", where=str(path)) from None
+    except OSError as error:
+        raise _unusable(path, error) from None
+
+
+def _opened(path: Path, how: int) -> int:
+    """A regular file; one that leads elsewhere, or that could wait for somebody, is refused."""
+    careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    file = os.open(path, how | careful | getattr(os, "O_CLOEXEC", 0), 0o666)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "no regular file")
+    return file
+
+
+def _unusable(path: Path, error: OSError) -> SealedError:
+    if path.is_symlink():
+        return SealedError("is a link", where=str(path), remedy="name what it leads to")
+    return SealedError(error.strerror or "cannot be read or written", where=str(path))
 
 
 def _write(output: str, before: str, new: Iterable[Loss]) -> None:
@@ -84,10 +112,11 @@ def _write(output: str, before: str, new: Iterable[Loss]) -> None:
         write(text)
         return
     try:
-        with Path(output).open("a", encoding="utf-8") as file:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        with os.fdopen(_opened(Path(output), flags), "a", encoding="utf-8") as file:
             file.write(text if not before or before.endswith("\n") else f"\n{text}")
     except OSError as error:
-        raise SealedError(error.strerror or "cannot be written", where=output) from None
+        raise _unusable(Path(output), error) from None
 
 
 def _entry(loss: Loss) -> str:

@@ -17,6 +17,9 @@ from typing import Any, Final
 from otel_sealed import vocab
 
 _LOG = logging.getLogger(vocab.SCOPE)
+MAX_BYTES: Final = 1 << 20
+"""Longest file that is read: some 5,000 entries, where a fleet has dozens."""
+TOO_LONG: Final = "longer than 1 MiB; take out what has expired"
 _MOST_LINES: Final = 10
 _LONGEST: Final = 500
 
@@ -64,7 +67,11 @@ class Form:
     def look(self, path: str | Path) -> tuple[tuple[Mapping[str, Any], ...], tuple[str, ...]]:
         """The same without a log line: entries and complaints of a file."""
         try:
-            return self.parse(Path(path).read_text("utf-8"))
+            with Path(path).open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+            if len(data) > MAX_BYTES:
+                return (), (TOO_LONG,)
+            return self.parse(data.decode())
         except OSError as error:
             return (), (f"{error.strerror or 'cannot be read'}; check {self.variable}",)
         except ValueError:
@@ -78,18 +85,19 @@ class Form:
             listed = found if isinstance(found, list) else [found]
             yield from (x if isinstance(x, dict) else f"write it under {begin}" for x in listed)
             return
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             pass
         header = re.compile(rf"^[ \t]*\[\[[ \t]*{self.table}[ \t]*\]\]", re.MULTILINE)
         starts = [match.start() for match in header.finditer(text)]
         if not starts:
             yield f"no TOML; begin each entry with {begin}"
             return
+        line, before = 1, 0
         for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+            line, before = line + text.count("\n", before, start), start
             try:
                 yield from tomllib.loads(text[start:end])[self.table]
-            except tomllib.TOMLDecodeError:
-                line = text.count("\n", 0, start) + 1
+            except (tomllib.TOMLDecodeError, RecursionError):
                 yield f"no TOML (it begins in line {line}); write each of its lines as key = value"
 
     def _fault(self, table: Mapping[str, Any]) -> str:

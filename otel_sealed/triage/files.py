@@ -172,12 +172,9 @@ class _Rejoined:
             self._head += more
         return self._head.startswith(mark)
 
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int) -> bytes:
         if not self._head:
             return self._stream.read(size)
-        if size < 0:
-            data, self._head = self._head, b""
-            return data + self._stream.read()
         data, self._head = self._head[:size], self._head[size:]
         return data
 

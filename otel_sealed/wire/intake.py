@@ -128,6 +128,18 @@ class _Counted(RawIOBase):
         return data
 
 
+def whole(file: Any, most: int) -> bytes:
+    """All that is left of a file, up to `most` bytes.
+
+    Raises:
+        Unread: It is longer (`size`). No more than one byte beyond `most` was read.
+    """
+    data: bytes = file.read(most + 1)
+    if len(data) > most:
+        raise Unread(SIZE)
+    return data
+
+
 def lines(file: Any, most: int) -> Iterator[bytes | None]:
     """The lines of a file with their ends; None for one longer than `most` bytes, passed over."""
     while line := file.readline(most):

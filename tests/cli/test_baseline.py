@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from opentelemetry import trace
 from otel_sealed.cli import baseline, main
 from otel_sealed.cli.folder import recording
 from otel_sealed.model import Fate, Report, Verdict
+from otel_sealed.telemetry import entries, known
 from otel_sealed.telemetry.alerts import Alert
 from otel_sealed.telemetry.emit import Emitter, Providers
 from otel_sealed.telemetry.known import Loss, parse, utc_today
@@ -178,3 +180,52 @@ def test_unusable_input_is_one_line(
     assert main(["baseline", *paths]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n"), err[: len(says)]) == ("", 1, says)
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing"])
+def test_a_link_in_the_place_of_the_output_is_not_followed(
+    *, there: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(tmp_path, [report(DROPPED)])
+    target = tmp_path / "target"
+    if there:
+        target.write_text("", "utf-8")
+    (tmp_path / "known.toml").symlink_to(target)
+    assert (
+        main(["baseline", str(tmp_path / ".otel-sealed"), "-o", str(tmp_path / "known.toml")]) == 2
+    )
+    said = f"otel-sealed: {tmp_path / 'known.toml'}: is a link (name what it leads to)\n"
+    assert capsys.readouterr().err == said
+    assert target.exists() == there
+    assert not there or target.read_text("utf-8") == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this platform")
+def test_an_output_that_could_wait_for_somebody_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(tmp_path, [report(DROPPED)])
+    os.mkfifo(tmp_path / "known.toml")
+    assert (
+        main(["baseline", str(tmp_path / ".otel-sealed"), "-o", str(tmp_path / "known.toml")]) == 2
+    )
+    assert "no regular file" in capsys.readouterr().err
+
+
+def test_a_file_of_known_losses_is_read_up_to_a_bound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(tmp_path, [report(DROPPED)])
+    path = tmp_path / "known.toml"
+    path.write_text("#" * (entries.MAX_BYTES + 1), "utf-8")
+    assert main(["baseline", str(tmp_path / ".otel-sealed"), "-o", str(path)]) == 2
+    assert capsys.readouterr().err == f"otel-sealed: {path}: {entries.TOO_LONG}\n"
+    assert known.FORM.look(path) == ((), (entries.TOO_LONG,))
+
+
+def test_a_file_of_known_losses_may_be_nested_as_deep_as_it_likes(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(f"[[known]]\nartifact = {'[' * 50_000}\n" * 2, "utf-8")
+    found, complaints = known.FORM.look(path)
+    assert (found, len(complaints)) == ((), 2)
+    assert all("no TOML (it begins in line" in line for line in complaints)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from otel_sealed.cli import main
+from otel_sealed.wire import intake
 
 MESSAGE: dict[str, Any] = {
     "type": "message",
@@ -80,3 +82,58 @@ def test_unusable_input_is_one_line(
     assert err.startswith(f"otel-sealed: {path}: {reason}")
     assert err.count("\n") == 1
     assert "secret" not in err
+
+
+class Endless(io.RawIOBase):
+    """A stream without an end that counts what was asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+
+    def read(self, size: int = -1, /) -> bytes:
+        self.asked.append(size)
+        if size < 0:
+            raise MemoryError
+        return b" " * size
+
+
+def test_of_a_stream_without_an_end_no_more_is_read_than_a_response_may_have(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(intake, "MAX_LINE", 1000)
+    stream = Endless()
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=stream))
+    assert main(["inspect", "-"]) == 2
+    assert stream.asked == [1001]
+    assert capsys.readouterr().err == "otel-sealed: standard input: longer than 64 MiB\n"
+
+
+def test_a_file_without_an_end_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(intake, "MAX_LINE", 1 << 16)
+    assert main(["inspect", "/dev/zero"]) == 2
+    assert capsys.readouterr().err == "otel-sealed: /dev/zero: longer than 64 MiB\n"
+
+
+def test_a_packed_file_is_read_up_to_a_ratio(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "reply.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(MESSAGE).encode()))
+    assert main(["inspect", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("anthropic response, complete")
+    path.write_bytes(gzip.compress(b" " * (intake.FREE + (8 << 20))))
+    assert main(["inspect", str(path)]) == 2
+    assert "unpacks to more than 200 times its size" in capsys.readouterr().err
+
+
+def test_a_text_of_too_many_values_is_refused_before_it_is_parsed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(intake, "MAX_NODES", 50)
+    path = tmp_path / "reply.json"
+    path.write_text(json.dumps(MESSAGE | {"content": [[]] * 60}), "utf-8")
+    assert main(["inspect", str(path)]) == 2
+    assert "more than 4 Mi JSON values in one text" in capsys.readouterr().err
