@@ -44,6 +44,38 @@ class Api(StrEnum):
     CONVERSE = "converse"
 
 
+class Proof(StrEnum):
+    """What proves that a request to a path is one of the API."""
+
+    PATH = "path"
+    """the path: no other API is known to have it"""
+    HOST = "host"
+    """a host of a vendor or a cloud"""
+    BODY = "body"
+    """the body alone: other APIs of the same hosts have such a path"""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A path of an API, whatever stands before it.
+
+    `ends`: how it ends, any of them; `under`: what else is in it; `operation` as `Exchange` has it;
+    `sends`: a request to it sends turns (one that counts tokens does not); `gateway`: how it ends
+    at hosts that nobody knows, where the body has to name a model.
+    """
+
+    ends: tuple[str, ...]
+    operation: str | None = None
+    under: str = ""
+    proof: Proof = Proof.HOST
+    sends: bool = True
+    gateway: str = ""
+
+    def fits(self, path: str) -> bool:
+        """Whether a path, without slashes at its end, is this one."""
+        return path.endswith(self.ends) and self.under in path
+
+
 @dataclass(slots=True)
 class Exchange:
     """One request and its answer, as a door saw them on the wire. Content stays out of its repr.
@@ -376,7 +408,8 @@ class Dialect:
     any two messages may be read as two; `placeholders` and `constants`: what is sent for a seal
     that nobody has; `seals_anew`: whether `fold` says what several events brought differently;
     `sealed_keys` what looks sealed in a block of an unknown type; `impossible` the fates that
-    cannot occur on this wire, each with the reason.
+    cannot occur on this wire, each with the reason; `paths` where its requests go; `asks` whether a
+    JSON object is the body of one, `answers` whether it is a response or one event of a stream.
     """
 
     name: str
@@ -384,6 +417,9 @@ class Dialect:
     vendor: str
     root: str
     carriers: Mapping[str, Carrier]
+    paths: tuple[Path, ...]
+    asks: Callable[[Mapping[str, Json]], bool]
+    answers: Callable[[Mapping[str, Json]], bool]
     type_of: Callable[[Json], str]
     messages: Callable[[Json], Iterator[RawMessage]]
     answer: Callable[[Json], RawAnswer]

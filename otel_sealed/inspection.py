@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from otel_sealed.contract import Api, Dialect, RawAnswer
+from otel_sealed.contract import Dialect, RawAnswer
 from otel_sealed.digest import Digest
 from otel_sealed.errors import SealedError
 from otel_sealed.model import Block, Kind, Rejection, Role, State, Usage
@@ -22,7 +22,6 @@ from otel_sealed.wire import Reader, as_json, as_payloads
 from otel_sealed.wire.parse import Unread
 
 _REMEDY: Final = "give the response of one call, or the list of its stream's events"
-_ANTHROPIC_EVENTS: Final = ("message_", "content_block_")
 _LOOKED_AT: Final = 16
 
 
@@ -51,7 +50,8 @@ class Inspection:
     """What `inspect` found.
 
     Attributes:
-        dialect: `anthropic`, `openai` or `gemini`; empty for a failure that could be anybody's.
+        dialect: The name of its dialect (docs/contract/README.md); empty for a failure that could
+            be anybody's.
         complete: The response came whole: a cut stream or a truncated body did not.
         parts: The blocks in order, nested ones after the block that holds them.
         failed: It is an error body; `rejection` is its class if it speaks of sealed state.
@@ -81,9 +81,9 @@ def inspect(response: Any) -> Inspection:
     """Say what a response holds: its blocks in order, the seals in them, sizes, usage.
 
     Args:
-        response: A response of Anthropic Messages, OpenAI Responses or Gemini generateContent: the
-            SDK's object, a dict, JSON text or bytes, an event stream's text or bytes, or the list
-            of its events.
+        response: A response of any API that has a page in docs/contract/README.md: the SDK's
+            object, a dict, JSON text or bytes, an event stream's text or bytes, or the list of its
+            events.
 
     Raises:
         SealedError: It is no such response, or cannot be read.
@@ -179,43 +179,12 @@ def _dialect(body: Any) -> Dialect | None:
     objects = [x for x in (body if isinstance(body, list) else [body]) if isinstance(x, dict)]
     if any("api" in x and not x.keys().isdisjoint(("request", "events")) for x in objects):
         raise SealedError("an exchange transcript", remedy="`otel-sealed verify` reads those")
-    for api, fits in _SHAPES.items():
-        if any(fits(x) for x in objects[:_LOOKED_AT]):
-            return dialects()[api]
+    for dialect in dialects().values():
+        if any(dialect.answers(x) for x in objects[:_LOOKED_AT]):
+            return dialect
     if any("error" in x for x in objects):
         return None
     raise SealedError("no response of a known provider", remedy=_REMEDY)
-
-
-def _is_anthropic(body: dict[str, Any]) -> bool:
-    kind = body.get("type")
-    if isinstance(kind, str) and kind.startswith(_ANTHROPIC_EVENTS):
-        return True
-    return isinstance(body.get("content"), list) and body.get("role") == "assistant"
-
-
-def _is_openai(body: dict[str, Any]) -> bool:
-    kind, named = body.get("type"), body.get("object")
-    if isinstance(kind, str) and kind.startswith("response."):
-        return True
-    return (isinstance(named, str) and named.startswith("response")) or "output" in body
-
-
-def _is_gemini(body: dict[str, Any]) -> bool:
-    return "candidates" in body or "promptFeedback" in body
-
-
-def _is_chat(body: dict[str, Any]) -> bool:
-    named = body.get("object")
-    return "choices" in body or (isinstance(named, str) and named.startswith("chat.completion"))
-
-
-_SHAPES: Final[dict[Api, Callable[[dict[str, Any]], bool]]] = {
-    Api.MESSAGES: _is_anthropic,
-    Api.RESPONSES: _is_openai,
-    Api.GENERATE_CONTENT: _is_gemini,
-    Api.CHAT_COMPLETIONS: _is_chat,
-}
 
 
 def _failure(body: Any) -> Inspection:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -19,7 +19,7 @@ from otel_sealed.digest import Digest
 from otel_sealed.evidence.records import Capture, Passed
 from otel_sealed.instrument.body import aws_events, decoded, is_events
 from otel_sealed.instrument.http import HttpSent
-from otel_sealed.instrument.routes import WIRES
+from otel_sealed.instrument.routes import wires_at
 from otel_sealed.providers import dialects
 from otel_sealed.vocab import host_name, word
 from otel_sealed.wire import as_json, as_payloads
@@ -38,35 +38,6 @@ class Url:
     path: str
 
 
-# ---------------------------------------------------------------------------------- the wires
-
-Fits = Callable[[Mapping[str, Any]], bool]
-
-
-def _is_messages(body: Mapping[str, Any]) -> bool:
-    return isinstance(body.get("messages"), list) and not body.keys().isdisjoint(
-        ("max_tokens", "anthropic_version", "model")
-    )
-
-
-def _is_responses(body: Mapping[str, Any]) -> bool:
-    return "model" in body or "input" in body or "previous_response_id" in body
-
-
-def _is_contents(body: Mapping[str, Any]) -> bool:
-    return "contents" in body
-
-
-_FITS: Final[Mapping[Api, Fits]] = {
-    Api.MESSAGES: _is_messages,
-    Api.RESPONSES: _is_responses,
-    Api.GENERATE_CONTENT: _is_contents,
-    Api.INTERACTIONS: _is_responses,
-    Api.CHAT_COMPLETIONS: _is_messages,
-    Api.CONVERSE: lambda body: "messages" in body,
-}
-
-
 class Reading:
     """Turns the captures of one file into exchanges; counts those that are none."""
 
@@ -78,7 +49,7 @@ class Reading:
     def exchange(self, capture: Capture, number: int) -> Exchange | None:
         """The exchange of a model that was captured, None for anything else."""
         url = _split(capture.url)
-        wires = [x for x in WIRES if x.path.search(url.path)] if _posts(capture) else []
+        wires = wires_at(url.path) if _posts(capture) else []
         if not wires:
             self._pass(url)
             return None
@@ -87,15 +58,14 @@ class Reading:
         except Unread:
             self._passed.bodies += 1
             return None
-        wire = next((x for x in wires if request is None or _fits(x.api, request)), None)
+        wire = next((x for x in wires if request is None or _asks(x.api, request)), None)
         if wire is None:
             self._pass(url)
             return None
-        api, operation = wire.api, wire.operation
-        if api not in dialects():
-            self._passed.wires[api.value] += 1
+        if wire.api not in dialects():
+            self._passed.wires[wire.api.value] += 1
             return None
-        return self._made(capture, url, api, operation, request, number)
+        return self._made(capture, url, wire.api, wire.path.operation, request, number)
 
     def _pass(self, url: Url) -> None:
         self._passed.hosts[word(host_name(url.host))] += 1
@@ -157,8 +127,10 @@ class _Sent:
     headers: Mapping[str, str]
 
 
-def _fits(api: Api, request: Any) -> bool:
-    return _FITS[api](_mapping(request))
+def _asks(api: Api, request: Any) -> bool:
+    """Whether the body of a request is one of an API; of one without a dialect nobody can say."""
+    dialect = dialects().get(api)
+    return dialect is None or dialect.asks(_mapping(request))
 
 
 def _posts(capture: Capture) -> bool:

@@ -1,7 +1,8 @@
 """Which HTTP requests carry turns of a model and so sealed state, by method and URL path.
 
-`ANTHROPIC` and `OPENAI` say it of the Stainless SDKs, `WIRES` of exchanges that are found in files,
-and `sends_turn` of requests of any HTTP client, from both.
+`ANTHROPIC` and `OPENAI` say it of the Stainless SDKs, `wires` of exchanges that are found in files,
+and `sends_turn` of requests of any HTTP client, from both. The paths of an API are declared in the
+folder of its dialect.
 
 Most are turns of a model: one request and its reply. Some hold several, or half of one: a batch
 is many requests in one body, its results are many replies in one file, a conversation of the
@@ -14,12 +15,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
+from otel_sealed.contract import Api, Path, Proof
 from otel_sealed.instrument import entries
 from otel_sealed.instrument.runtime import Kind
+from otel_sealed.providers import dialects
 from otel_sealed.providers.vendors import HOSTS
-from otel_sealed.wire import Api
 
 _Route = tuple[str, re.Pattern[str], Kind]
 
@@ -81,47 +84,61 @@ OPENAI: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """One API by its path, whatever the host; `operation` as `Exchange` has it."""
+    """One API by one of its paths, whatever the host."""
 
-    path: re.Pattern[str]
+    path: Path
     api: Api
-    operation: str | None = None
 
 
-WIRES: Final = tuple(
-    Wire(re.compile(pattern), api, operation)
-    for pattern, api, operation in (
-        (r"/messages/?$", Api.MESSAGES, None),
-        (r"/messages/count_tokens/?$", Api.MESSAGES, "count_tokens"),
-        (r"/models/[^/]+:(?:stream)?[rR]awPredict$", Api.MESSAGES, None),
-        (r"/model/[^/]+/invoke(?:-with-response-stream)?$", Api.MESSAGES, None),
-        (r"/responses/?$", Api.RESPONSES, None),
-        (r"/responses/compact/?$", Api.RESPONSES, "compact"),
-        (r"/responses/input_tokens/?$", Api.RESPONSES, "input_tokens"),
-        (r":(?:stream)?[gG]enerateContent$", Api.GENERATE_CONTENT, None),
-        (r":countTokens$", Api.GENERATE_CONTENT, "countTokens"),
-        (r"/interactions/?$", Api.INTERACTIONS, None),
-        (r"/chat/completions/?$", Api.CHAT_COMPLETIONS, None),
-        (r"/model/[^/]+/converse(?:-stream)?$", Api.CONVERSE, None),
-    )
+_UNREAD: Final = (
+    Wire(Path(("/converse", "/converse-stream"), under="/model/", proof=Proof.PATH), Api.CONVERSE),
 )
+"""APIs that are known by their paths and that no dialect reads."""
+
+
+@cache
+def wires() -> tuple[Wire, ...]:
+    """The paths of every API, as the dialects declare them."""
+    declared = (Wire(path, d.api) for d in dialects().values() for path in d.paths)
+    return (*declared, *_UNREAD)
+
+
+def wires_at(path: str) -> list[Wire]:
+    """The APIs that a path may belong to."""
+    path = path.rstrip("/")
+    return [wire for wire in wires() if wire.path.fits(path)]
+
 
 # ------------------------------------------------------------------- requests of any HTTP client
 
-_COUNTS: Final = frozenset({"count_tokens", "input_tokens", "countTokens"})
-"""Operations that bring nothing and leave nothing."""
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """The paths to which turns are sent, by what proves that they are."""
+
+    certain: tuple[Path, ...]
+    at_vendors: tuple[Path, ...]
+    at_gateways: tuple[str, ...]
+
+
+@cache
+def _turns() -> _Turns:
+    sent = [wire.path for wire in wires() if wire.path.sends]
+    return _Turns(
+        tuple(path for path in sent if path.proof is Proof.PATH),
+        tuple(path for path in sent if path.proof is Proof.HOST),
+        tuple(path.gateway for path in sent if path.gateway),
+    )
+
+
 _SENT: Final = (
-    *(w.path for w in WIRES if w.operation not in _COUNTS and w.api is not Api.MESSAGES),
     *(at for method, at, kind in (*ANTHROPIC, *OPENAI) if method == "post" and not kind.purpose),
     re.compile(r":batchGenerateContent$"),
 )
-_BEDROCK: Final = ("/converse", "/converse-stream")
+"""Further paths at the hosts of vendors: those of their SDKs, and what holds many turns."""
 _INVOKE: Final = ("/invoke", "/invoke-with-response-stream")
 _RAW: Final = (":rawPredict", ":streamRawPredict")
-_CERTAIN: Final = ("/chat/completions", ":generateContent", ":streamGenerateContent")
-"""Ends of paths that no other API is known to have."""
-_LIKELY: Final = ("/v1/messages", "/v1/responses", "/v1/responses/compact", "/v1/messages/batches")
-"""Ends of paths that others have, too (messages to telephones, responses to surveys)."""
+_BATCHES: Final = "/v1/messages/batches"
 _LAST: Final = 512
 """Characters of a path that are looked at: all that tells APIs from each other is at its end."""
 _WINDOW: Final = 65_536
@@ -137,17 +154,19 @@ def sends_turn(host: str, path: str, body: object) -> bool:
     same for models that think and models that embed.
     """
     path = path[-_LAST:].rstrip("/")
-    if path.endswith(_CERTAIN):
+    known = _turns()
+    if any(one.fits(path) for one in known.certain):
         return True
     if path.endswith(_RAW):
         return "/publishers/anthropic/" in path and "/count-tokens:" not in path
-    if "/model/" in path and path.endswith(_BEDROCK):
-        return True
     if "/model/" in path and path.endswith(_INVOKE):
         return "anthropic" in path or _has(body, "anthropic_version")
     if host.endswith(HOSTS):
-        return any(at.search(path) for at in _SENT)
-    return path.endswith(_LIKELY) and _has(body, "model" if "batches" not in path else "requests")
+        at_vendor = any(one.fits(path) for one in known.at_vendors)
+        return at_vendor or any(at.search(path) for at in _SENT)
+    if path.endswith(_BATCHES):
+        return _has(body, "requests")
+    return path.endswith(known.at_gateways) and _has(body, "model")
 
 
 def _has(body: object, key: str) -> bool:

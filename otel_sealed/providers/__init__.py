@@ -10,6 +10,17 @@ from otel_sealed.contract import Api, Dialect
 
 
 @cache
+def counting() -> frozenset[str]:
+    """Operations that send a history and are no turn of it, such as counting its tokens."""
+    return frozenset(
+        path.operation
+        for dialect in dialects().values()
+        for path in dialect.paths
+        if path.operation is not None and not path.sends
+    )
+
+
+@cache
 def dialects() -> dict[Api, Dialect]:
     """Every dialect found in this package, by the wire it speaks."""
     found: dict[Api, Dialect] = {}

@@ -17,7 +17,7 @@ from otel_sealed.digest import Digest
 from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.ledger.protocol import Ledger
 from otel_sealed.model import Facts, Report
-from otel_sealed.providers import dialects
+from otel_sealed.providers import counting, dialects
 from otel_sealed.providers.families import Families
 from otel_sealed.steps import MOST, OutOfSteps, bounded
 from otel_sealed.tracker.core import Core, Tools
@@ -26,10 +26,8 @@ from otel_sealed.tracker.effects import Effects
 from otel_sealed.tracker.lines import Settled
 from otel_sealed.tracker.observation import Observation
 
-__all__ = ["MAX_ABSENT", "NO_TURNS", "Tracker"]
+__all__ = ["MAX_ABSENT", "Tracker"]
 
-NO_TURNS = frozenset({"count_tokens", "countTokens", "input_tokens"})
-"""Operations that send a history and are no turn of it."""
 MAX_ABSENT = 64
 """As many rows as a span lists."""
 
@@ -95,7 +93,7 @@ class Tracker:
         if tools is None:
             return Report(Facts("", ""), unread=("api",))
         number = next(self._counter) if exchange.number is None else exchange.number
-        if exchange.operation in NO_TURNS:
+        if exchange.operation in counting():
             return Report(Facts(tools.dialect.name, "", operation=exchange.operation), number)
         observation = Observation(self._core, tools, exchange, number)
         try:

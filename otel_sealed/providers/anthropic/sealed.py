@@ -5,7 +5,7 @@ Sources: docs/contract/anthropic.md. Checked 2026-11-29.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field, Gap, Guard
+from otel_sealed.contract import Carrier, Field, Gap, Guard, Path, Proof
 from otel_sealed.model import Kind, Role
 
 _THINKING_KEYS = frozenset({"type"})
@@ -134,3 +134,10 @@ CARRIERS = (
     Carrier("container_upload", Kind.MEDIA),
 )
 BY_TYPE = {carrier.type: carrier for carrier in CARRIERS}
+
+PATHS = (
+    Path(("/messages",), proof=Proof.BODY, gateway="/v1/messages"),
+    Path(("/messages/count_tokens",), "count_tokens", sends=False),
+    Path((":rawPredict", ":streamRawPredict"), under="/models/", proof=Proof.BODY),
+    Path(("/invoke", "/invoke-with-response-stream"), under="/model/", proof=Proof.BODY),
+)

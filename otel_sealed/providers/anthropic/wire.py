@@ -19,7 +19,7 @@ from otel_sealed.contract import (
 )
 from otel_sealed.model import Facts, Kind, Removal, Speaker, State, Trait, Turn, Usage
 from otel_sealed.providers.anthropic.rules import IMPOSSIBLE, RULES
-from otel_sealed.providers.anthropic.sealed import BY_TYPE
+from otel_sealed.providers.anthropic.sealed import BY_TYPE, PATHS
 from otel_sealed.providers.anthropic.stream import fold
 from otel_sealed.steps import spend
 from otel_sealed.vocab import names_model
@@ -37,6 +37,17 @@ _THINKS_BY_DEFAULT = re.compile(r"claude-([a-z]+-)?[5-9](?!\d)")
 _OFF_BY_DEFAULT = re.compile(r"claude-([a-z]+-)?[1-4](?!\d)")
 # the least budget_tokens the API takes for thinking (S thinking_config_enabled_param.py)
 _MIN_BUDGET = 1024
+
+
+def _asks(body: Mapping[str, Any]) -> bool:
+    known = ("max_tokens", "anthropic_version", "model")
+    return isinstance(body.get("messages"), list) and not body.keys().isdisjoint(known)
+
+
+def _answers(body: Mapping[str, Any]) -> bool:
+    if as_text(body.get("type")).startswith(("message_", "content_block_")):
+        return True
+    return isinstance(body.get("content"), list) and body.get("role") == "assistant"
 
 
 def _type_of(block: Mapping[str, Any]) -> str:
@@ -269,6 +280,9 @@ DIALECT = Dialect(
     vendor="anthropic",
     root="messages",
     carriers=BY_TYPE,
+    paths=PATHS,
+    asks=_asks,
+    answers=_answers,
     type_of=_type_of,
     messages=_messages,
     answer=_answer,

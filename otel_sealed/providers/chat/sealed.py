@@ -5,7 +5,7 @@ Sources: docs/contract/chat.md. Checked 2026-11-30.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field, Gap, Guard
+from otel_sealed.contract import Carrier, Field, Gap, Guard, Path, Proof
 from otel_sealed.model import Kind, Role
 
 _DETAIL_ID = Field("id", "openrouter.reasoning_details.id", Role.ID)
@@ -126,3 +126,5 @@ CARRIERS = (
     Carrier("file", Kind.MEDIA),
 )
 BY_TYPE = {carrier.type: carrier for carrier in CARRIERS}
+
+PATHS = (Path(("/chat/completions",), proof=Proof.PATH),)

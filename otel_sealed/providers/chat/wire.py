@@ -25,7 +25,7 @@ from otel_sealed.contract import (
 )
 from otel_sealed.model import Facts, Kind, Speaker, Trait, Usage
 from otel_sealed.providers.chat.rules import IMPOSSIBLE, RULES
-from otel_sealed.providers.chat.sealed import BESIDE, BY_TYPE, CALL_SEALS, GOOGLE
+from otel_sealed.providers.chat.sealed import BESIDE, BY_TYPE, CALL_SEALS, GOOGLE, PATHS
 from otel_sealed.providers.chat.stream import fold
 from otel_sealed.steps import spend
 from otel_sealed.wire.parse import as_count, as_text, first_text, lookup
@@ -36,6 +36,14 @@ _GEMINI_3 = re.compile(r"(^|[./])gemini-3")
 # the format of a detail whose upstream seals each text it gives (OpenRouter's components)
 _SIGNING = "anthropic-"
 _THE_MODELS = frozenset({"tool_calls", "reasoning_details", "thinking_blocks"})
+
+
+def _asks(body: Mapping[str, Any]) -> bool:
+    return isinstance(body.get("messages"), list)
+
+
+def _answers(body: Mapping[str, Any]) -> bool:
+    return "choices" in body or as_text(body.get("object")).startswith("chat.completion")
 
 
 def _type_of(part: Mapping[str, Any]) -> str:
@@ -232,6 +240,9 @@ DIALECT = Dialect(
     vendor="",  # anybody's wire: who answers is told by host and model, or is not known
     root="messages",
     carriers=BY_TYPE,
+    paths=PATHS,
+    asks=_asks,
+    answers=_answers,
     type_of=_type_of,
     messages=_messages,
     answer=_answer,

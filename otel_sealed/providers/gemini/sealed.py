@@ -5,7 +5,7 @@ Sources: docs/contract/gemini.md. Checked 2026-11-29.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field
+from otel_sealed.contract import Carrier, Field, Path, Proof
 from otel_sealed.model import Kind, Role
 
 _SIGNATURE = Field(
@@ -58,3 +58,8 @@ CARRIERS = (
     Carrier("signature", Kind.MARKER, fields=(_SIGNATURE,)),
 )
 BY_TYPE = {carrier.type: carrier for carrier in CARRIERS}
+
+PATHS = (
+    Path((":generateContent", ":streamGenerateContent"), proof=Proof.PATH),
+    Path((":countTokens",), "countTokens", sends=False),
+)

@@ -21,7 +21,7 @@ from otel_sealed.contract import (
 )
 from otel_sealed.model import Facts, Kind, Speaker, Trait, Usage
 from otel_sealed.providers.gemini.rules import IMPOSSIBLE, RULES
-from otel_sealed.providers.gemini.sealed import BY_TYPE
+from otel_sealed.providers.gemini.sealed import BY_TYPE, PATHS
 from otel_sealed.providers.gemini.stream import candidate_of, fold, parts_of
 from otel_sealed.steps import spend
 from otel_sealed.wire.parse import as_count, as_text
@@ -43,6 +43,14 @@ _KEYS = (
     ("executableCode", "executable_code"),
     ("codeExecutionResult", "code_execution_result"),
 )
+
+
+def _asks(body: Mapping[str, Any]) -> bool:
+    return "contents" in body
+
+
+def _answers(body: Mapping[str, Any]) -> bool:
+    return "candidates" in body or "promptFeedback" in body
 
 
 def _type_of(part: Mapping[str, Any]) -> str:
@@ -174,6 +182,9 @@ DIALECT = Dialect(
     vendor="google",
     root="contents",
     carriers=BY_TYPE,
+    paths=PATHS,
+    asks=_asks,
+    answers=_answers,
     type_of=_type_of,
     messages=_messages,
     answer=_answer,

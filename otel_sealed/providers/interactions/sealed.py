@@ -5,7 +5,7 @@ Sources: docs/contract/interactions.md. Checked 2026-11-29.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field, Gap, Guard
+from otel_sealed.contract import Carrier, Field, Gap, Guard, Path
 from otel_sealed.model import Kind
 
 _SIGNED_STEPS = (
@@ -63,3 +63,5 @@ CARRIERS = (
     ),
 )
 BY_TYPE = {carrier.type: carrier for carrier in CARRIERS}
+
+PATHS = (Path(("/interactions",)),)

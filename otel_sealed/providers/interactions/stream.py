@@ -12,7 +12,7 @@ from otel_sealed.steps import spend
 from otel_sealed.wire.growing import Growing
 from otel_sealed.wire.parse import as_text
 
-_LISTS = ("steps", "outputs")
+LISTS = ("steps", "outputs")
 _FIRST_REVISION = {
     "content.start": "step.start",
     "content.delta": "step.delta",
@@ -36,7 +36,7 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
         place = event.get("index")
         index = place if isinstance(place, int) else 0
         if isinstance(event.get("interaction"), dict):
-            body.update({k: v for k, v in event["interaction"].items() if v or k not in _LISTS})
+            body.update({k: v for k, v in event["interaction"].items() if v or k not in LISTS})
             complete = complete or kind == "interaction.completed"
         elif kind == "step.start" and isinstance(step, dict):
             steps[index] = Growing(step)
@@ -49,7 +49,7 @@ def fold(events: Iterable[Any]) -> dict[str, Any]:
         elif kind == "error":
             body["error"] = event.get("error")
     body["cut"] = []
-    if not any(body.get(name) for name in _LISTS):
+    if not any(body.get(name) for name in LISTS):
         order = sorted(steps)
         body["steps"] = [steps[index].whole() for index in order]
         body["cut"] = [str(at) for at, index in enumerate(order) if index in signing]

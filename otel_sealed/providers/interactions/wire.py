@@ -23,9 +23,21 @@ from otel_sealed.contract import (
 )
 from otel_sealed.model import Facts, Speaker, Trait, Usage
 from otel_sealed.providers.interactions.rules import IMPOSSIBLE, RULES
-from otel_sealed.providers.interactions.sealed import BY_TYPE
-from otel_sealed.providers.interactions.stream import fold
+from otel_sealed.providers.interactions.sealed import BY_TYPE, PATHS
+from otel_sealed.providers.interactions.stream import LISTS, fold
 from otel_sealed.wire.parse import as_count, as_text
+
+
+def _asks(body: Mapping[str, Any]) -> bool:
+    return not body.keys().isdisjoint(("model", "input", "previous_interaction_id"))
+
+
+def _answers(body: Mapping[str, Any]) -> bool:
+    if as_text(body.get("event_type")).startswith(("interaction.", "step.", "content.")):
+        return True
+    return body.get("object") == "interaction" or any(
+        isinstance(body.get(name), list) for name in LISTS
+    )
 
 
 def _type_of(step: Mapping[str, Any]) -> str:
@@ -131,6 +143,9 @@ DIALECT = Dialect(
     vendor="google",
     root="input",
     carriers=BY_TYPE,
+    paths=PATHS,
+    asks=_asks,
+    answers=_answers,
     type_of=_type_of,
     messages=_messages,
     answer=_answer,

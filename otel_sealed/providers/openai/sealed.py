@@ -5,7 +5,7 @@ Sources: docs/contract/openai.md. Checked 2026-11-29.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field, Gap, Guard
+from otel_sealed.contract import Carrier, Field, Gap, Guard, Path
 from otel_sealed.model import Kind, Role
 
 _PASSED = frozenset({"internal_chat_message_metadata_passthrough"})
@@ -144,3 +144,9 @@ CARRIERS = (
     Carrier("configuration_update", Kind.OTHER),
 )
 BY_TYPE = {carrier.type: carrier for carrier in CARRIERS}
+
+PATHS = (
+    Path(("/responses",), gateway="/v1/responses"),
+    Path(("/responses/compact",), "compact", gateway="/v1/responses/compact"),
+    Path(("/responses/input_tokens",), "input_tokens", sends=False),
+)

@@ -19,7 +19,7 @@ from otel_sealed.contract import (
 )
 from otel_sealed.model import Facts, Kind, Removal, Speaker, Trait, Usage
 from otel_sealed.providers.openai.rules import RULES
-from otel_sealed.providers.openai.sealed import BY_TYPE, TOOL_OUTPUTS
+from otel_sealed.providers.openai.sealed import BY_TYPE, PATHS, TOOL_OUTPUTS
 from otel_sealed.providers.openai.stream import fold
 from otel_sealed.steps import spend
 from otel_sealed.wire.parse import as_count, as_text
@@ -33,6 +33,18 @@ _FREE_INSTRUCTIONS = re.compile(r"(^|[./])gpt-6\.[2-9]")
 _ALL_TURNS = re.compile(r"(^|[./])gpt-(5\.[6-9]|[6-9])")
 # O23: hosts of OpenAI's own, in any region; what Codex adds to every item is theirs alone
 _OWN_HOST = re.compile(r"(^|\.)(api\.openai\.com|chatgpt\.com)(:\d+)?$")
+
+
+def _asks(body: Mapping[str, Any]) -> bool:
+    return not body.keys().isdisjoint(("model", "input", "previous_response_id"))
+
+
+def _answers(body: Mapping[str, Any]) -> bool:
+    if as_text(body.get("type")).startswith("response."):
+        return True
+    return as_text(body.get("object")).startswith("response") or isinstance(
+        body.get("output"), list
+    )
 
 
 def _type_of(item: Mapping[str, Any]) -> str:
@@ -254,6 +266,9 @@ DIALECT = Dialect(
     vendor="openai",
     root="input",
     carriers=BY_TYPE,
+    paths=PATHS,
+    asks=_asks,
+    answers=_answers,
     type_of=_type_of,
     messages=_messages,
     answer=_answer,
