@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from otel_sealed.align.scene import Names, Placed, Scene, same_artifact
-from otel_sealed.align.whole import in_pieces
 from otel_sealed.diagnose import diagnose
 from otel_sealed.model import (
     Block,
@@ -33,18 +32,20 @@ _NO_ID = _NO_TEXT | {State.EMPTY}
 
 
 def companions(
-    block: Block, placed: Placed, scene: Scene, probe: Search, *, merged: bool
+    block: Block, placed: Placed, scene: Scene, probe: Search, *, merged: bool, cut: bool
 ) -> Iterator[Finding]:
-    """Signed text and id of `block`, compared with its counterpart, then its envelope."""
+    """Signed text and id of `block`, compared with its counterpart, then its envelope.
+
+    `cut`: the text is there in pieces.
+    """
     slot, sent = placed
     path = scene.path(slot)
     for value in block.values:
         if value.role in (Role.SIGNED, Role.ID) and value.state in (State.PRESENT, State.EMPTY):
             now = same_artifact(sent, value.artifact)
             row = _companion(value, now, path, probe, merged=merged)
-            signed = row.fate is Fate.MODIFIED and value.role is Role.SIGNED
-            if signed and in_pieces(scene, placed, value):
-                row = _with(row, Fate.SPLIT, None)
+            if cut and value.role is Role.SIGNED:
+                row = evolve(_with(row, Fate.SPLIT, None), traits=frozenset({Trait.UNSIGNED_PART}))
             yield row
     envelope = scene.names.envelopes.get(block.type, "")
     if envelope and sent.type == block.type:

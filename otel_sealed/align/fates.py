@@ -25,7 +25,7 @@ from otel_sealed.align.scene import (
     same_artifact,
 )
 from otel_sealed.align.seal import seal_row, sent_as
-from otel_sealed.align.whole import closed_up, home, shape, unsigned_steps
+from otel_sealed.align.whole import closed_up, home, pieces, shape, unsigned_steps
 from otel_sealed.model import (
     Block,
     Cause,
@@ -37,12 +37,15 @@ from otel_sealed.model import (
     Locus,
     Message,
     Origin,
+    Role,
+    SlotAt,
     State,
     Trait,
     Turn,
     Value,
 )
 from otel_sealed.model.quick import evolve
+from otel_sealed.steps import spend
 from otel_sealed.wire.search import Search
 
 _ELSEWHERE = frozenset({Fate.MISPLACED, Fate.RETYPED})
@@ -74,6 +77,7 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
         yield from _absent(scene, turn)
         return
     pairs = pair(turn.blocks, scene.regions[turn.number])
+    scene.counterparts.update(slot for slot, _ in pairs.values())
     whole = shape(scene, turn, pairs)
     at = home(scene, turn, pairs)
     last = max((slot[0] for slot, _ in pairs.values()), default=at)
@@ -121,8 +125,13 @@ def _block(
         return
     present = moved = merged = False
     own = scene.path(placed[0]) if placed else None
+    cut = _in_pieces(scene, block, placed) if placed else False
     for value in seals:
         row, there = seal_row(scene, turn, index, value, placed, whole)
+        if cut and row.fate is Fate.INTACT and not _signs(block):
+            row = evolve(row, fate=Fate.SPLIT, locus=Locus.PROCESS)
+        if cut and row.fate is Fate.SPLIT:
+            row = evolve(row, traits=row.traits | {Trait.UNSIGNED_PART})
         dummy = _in_its_place(scene, value, placed) if row.fate in _ELSEWHERE else None
         if dummy is not None:
             row = evolve(row, traits=row.traits | {Trait.DUMMY_IN_PLACE})
@@ -134,7 +143,37 @@ def _block(
         moved = moved or abroad or row.fate is Fate.RETYPED
         merged = merged or row.fate is Fate.MERGED
     if present and placed and not moved and _alike(block, placed[1]):
-        yield from companions(block, placed, scene, scene.probe, merged=merged)
+        yield from companions(block, placed, scene, scene.probe, merged=merged, cut=cut)
+
+
+def _signs(block: Block) -> bool:
+    """Whether the seal of a block vouches for a text beside it."""
+    return any(value.role is Role.SIGNED for value in block.values)
+
+
+def _in_pieces(scene: Scene, block: Block, placed: Placed) -> bool:
+    """Whether a block is there in pieces of which one at most has its seal; they are explained.
+
+    Its place may be that of the text alone, or that of a piece of another one that lost its seal.
+    """
+    tried = [placed[0]] if placed[1].sealed else [placed[0], *_near(scene, placed[0])]
+    cut = next(filter(None, (pieces(scene, slot, block) for slot in tried)), frozenset())
+    bare = [slot for slot in cut if not scene.block(slot).sealed]
+    scene.explained.update((slot, v.artifact) for slot in bare for v in scene.block(slot).seals())
+    return bool(cut)
+
+
+def _near(scene: Scene, slot: SlotAt) -> Iterator[SlotAt]:
+    """The next place of a message that nothing explains yet, and the one before."""
+    at, index = slot
+    blocks = scene.messages[at].blocks
+    for later in range(index + 1, len(blocks)):
+        spend()
+        if not any(((at, later), v.artifact) in scene.explained for v in blocks[later].seals()):
+            yield at, later
+            break
+    if index:
+        yield at, index - 1
 
 
 def _in_its_place(scene: Scene, value: Value, placed: Placed | None) -> Finding | None:

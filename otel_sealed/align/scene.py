@@ -94,6 +94,7 @@ class Held(NamedTuple):
 class Scene:
     """All that the fates of one request are told from. Local to one comparison.
 
+    `counterparts` are the places of blocks that received ones became, of the turns gone through;
     `explained` collects the places (with artifact) that some turn accounts for; `issued` counts how
     often each seal of the lineage came in.
     """
@@ -131,6 +132,7 @@ class Scene:
         }
         self.probe = probe
         self.vendor_of = vendor_of
+        self.counterparts: set[SlotAt] = set()
         self.explained: set[tuple[SlotAt, str]] = set()
         self._explained: set[bytes] = set()
         self.taken: dict[bytes, int] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from otel_sealed.align.scene import Held, Placed, Scene, same_artifact
-from otel_sealed.align.whole import cut_up, text_merged
+from otel_sealed.align.whole import cut_up, pieces, text_merged
 from otel_sealed.diagnose import diagnose
 from otel_sealed.model import (
     Block,
@@ -134,6 +134,8 @@ def _moved(
     if here.block.kind is not block.kind or not spoken:
         return Fate.MISPLACED, Cause.WRONG_SLOT
     if placed is None or placed[0] != here.slot:
+        if placed is not None and placed[0] in pieces(scene, here.slot, block):
+            return Fate.SPLIT, None  # the text is next to its seal
         return Fate.MISPLACED, Cause.WRONG_SLOT
     if block.kind is Kind.TEXT and here.block.type != block.type:
         return Fate.RETYPED, None  # an answer that is sent as a thought, or the other way round
@@ -177,6 +179,8 @@ def _absent(
             row = sent_as(row, now, scene.path(placed[0]))
             return _changed(scene, row, turn, index, value, placed[0], now)
         row = evolve(row, returned=scene.path(placed[0]))
+        if cut_up(scene, turn, placed[0], value):
+            return evolve(row, fate=Fate.SPLIT), True
     stray = scene.stray(value)
     if stray is not None:
         return _astray(scene, row, turn, stray), False

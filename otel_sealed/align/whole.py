@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from otel_sealed.align.scene import Held, Placed, Scene, same_artifact
-from otel_sealed.model import Block, Fate, Kind, Shadow, SlotAt, State, Trait, Turn, Value
+from otel_sealed.model import Block, Fate, Kind, Role, Shadow, SlotAt, State, Trait, Turn, Value
 from otel_sealed.steps import spend
 from otel_sealed.wire.search import Shadows
 
@@ -123,22 +123,62 @@ def text_merged(scene: Scene, turn: Turn, index: int, block: Block, here: Held) 
     return bool(scene.probe.holds_at(path, others))
 
 
-def in_pieces(scene: Scene, placed: Placed, signed: Value) -> bool:
-    """Whether the signed text stands in the blocks that end in this one, of which it has the seal.
+def pieces(scene: Scene, slot: SlotAt, block: Block) -> frozenset[SlotAt]:
+    """The places, `slot` among them, that have a sealed block in pieces, as a stream brought it.
 
-    As a stream brought it, piece by piece.
+    Neighbours of one kind, of which none but the one at `slot` has a seal: their texts set end to
+    end are its signed text; where it has no such text there is nothing in them. Empty where it is
+    in one piece, or not there.
     """
-    (at, index), sent = placed
-    first = index
+    signed = next((v for v in block.values if v.role is Role.SIGNED), None)
+    if signed is None:
+        return _hollow(scene, slot, block)
+    if signed.state is not State.PRESENT:
+        return frozenset()
+    before = _run(scene, slot, signed.size, -1)
+    after = _run(scene, slot, signed.size, 1)
+    if not (before or after):
+        return frozenset()
+    places, own = [*reversed(before), slot, *after], len(before)
+    sums = [0, *accumulate(scene.probe.text_size(scene.path(place)) for place in places)]
+    ends = {total: at for at, total in enumerate(sums) if at > own}  # the widest of a sum
+    for first, total in enumerate(sums[: own + 1]):
+        last = ends.get(total + signed.size, 0)
+        if last - first > 1:
+            paths = [scene.path(place) for place in places[first:last]]
+            if scene.probe.joined_texts(paths) == signed.digest:
+                return frozenset(places[first:last])
+    return frozenset()
+
+
+def _hollow(scene: Scene, slot: SlotAt, block: Block) -> frozenset[SlotAt]:
+    """A place and its neighbours that are blocks of reasoning of that type with nothing in them."""
+    if block.kind is not Kind.REASONING:
+        return frozenset()
+    near = (*_run(scene, slot, 0, -1), *_run(scene, slot, 0, 1))
+    empty = [at for at in near if scene.block(at).type == block.type]
+    return frozenset((slot, *empty)) if empty else frozenset()
+
+
+def _run(scene: Scene, slot: SlotAt, most: int, step: int) -> list[SlotAt]:
+    """The next places of a message with blocks of one kind and no seal, of `most` bytes of text.
+
+    An empty block that another one of the turn became is no piece of this one.
+    """
+    at, index = slot
     blocks = scene.messages[at].blocks
-    while first > 0 and blocks[first - 1].type == sent.type and not blocks[first - 1].sealed:
-        first -= 1
-    paths = [scene.path((at, i)) for i in range(first, index + 1)]
-    if first == index or scene.probe.joined_texts(paths) != signed.digest:
-        return False
-    for i in range(first, index):
-        scene.explained.update(((at, i), value.artifact) for value in blocks[i].seals())
-    return True
+    kind = blocks[index].kind
+    found: list[SlotAt] = []
+    while 0 <= (index := index + step) < len(blocks) and most >= 0:
+        spend()
+        if blocks[index].sealed or blocks[index].kind is not kind:
+            break
+        size = scene.probe.text_size(scene.path((at, index)))
+        if not size and (at, index) in scene.counterparts:
+            break
+        most -= size
+        found.append((at, index))
+    return found
 
 
 def cut_up(scene: Scene, turn: Turn, slot: SlotAt, value: Value) -> bool:

@@ -290,6 +290,8 @@ class Trait(StrEnum):
     """a later step begins with a call without a value"""
     SAME_STEP = "same_step"
     """nothing but the answer's own contents are between its steps"""
+    UNSIGNED_PART = "unsigned_part"
+    """a part of the block is sent without its seal"""
     SIBLING_CALL = "sibling_call"
     """a signed call comes before it in the same message"""
     DUMMY_IN_PLACE = "dummy_in_place"

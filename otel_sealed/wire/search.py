@@ -246,6 +246,10 @@ class Search:
                     return str(block[key])
         return ""
 
+    def text_size(self, path: str) -> int:
+        """Bytes of the readable text of a block."""
+        return len(d.utf8(self.text(path)))
+
     def joined_texts(self, paths: Iterable[str]) -> bytes:
         """Digest of the readable texts of several blocks set end to end."""
         return self._digest.text("".join(map(self.text, paths)))

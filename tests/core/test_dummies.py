@@ -283,25 +283,6 @@ def test_in_a_finished_turn_that_is_a_loss() -> None:
     assert ("dropped", "degrades", "R7", False) in found
 
 
-def test_fragments_of_a_streamed_detail_stored_one_by_one_are_split() -> None:
-    """R5: not made up: the text came in these pieces, and the last one is signed."""
-    whole = detail(MINT, text="Let me count all of them.")
-    answer = reasoned(whole)
-
-    def fragments(body: Body) -> None:
-        said = next(m for m in body["messages"] if m["role"] == "assistant")
-        common = {k: whole[k] for k in ("type", "format", "index")}
-        said["reasoning_details"] = [
-            common | {"text": "Let me count "},
-            common | {"text": "all of them."},
-            common | {"text": "", "signature": whole["signature"]},
-        ]
-
-    found = rows("openrouter", answer, edit(fragments))
-    assert "fabricated" not in {row[0] for row in found}
-    assert "split" in {row[0] for row in found}
-
-
 def test_a_signed_call_sent_back_faithfully_is_well() -> None:
     for dialect in SEALS:
         report = replay(dialect, copy.deepcopy(parallel(dialect)), lambda body: body)

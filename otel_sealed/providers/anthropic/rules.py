@@ -158,6 +158,16 @@ RULES: tuple[Rule, ...] = (
         )
     ),
     rule(
+        "A3",
+        "a block of thinking in pieces is refused: each of them needs a signature of its own",
+        {F.SPLIT},
+        V.BREAKS,
+        artifacts=("anthropic.thinking", "anthropic.redacted_thinking"),
+        when={T.UNSIGNED_PART},
+        source="S thinking_block_param.py: the signature is required; I pi#2063",
+        checked="2026-12-01",
+    ),
+    rule(
         "A6",
         "the signed text must come back as it was (documented; live tests saw edits accepted)",
         {F.MODIFIED, F.MERGED, F.SPLIT},
