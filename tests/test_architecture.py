@@ -84,6 +84,7 @@ ROOMS = {
     "steps": Room(floor=0),
     "digest": Room(floor=0, siblings=names("model steps")),
     "errors": Room(floor=0),
+    "living": Room(floor=0),
     # 1 language
     "contract": Room(floor=1),
     "wire": Room(floor=1, siblings=names("contract")),

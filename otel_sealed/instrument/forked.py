@@ -14,11 +14,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, Final
-from weakref import WeakSet
 
 from otel_sealed.instrument import finalizing
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.runtime import Runtime
+from otel_sealed.living import Living
 
 _LOCKS: Final = (type(threading.Lock()), type(threading.RLock()))
 _OURS: Final = "otel_sealed"
@@ -43,7 +43,7 @@ def _holders() -> Iterator[Any]:
         holder = waiting.pop()
         yield holder
         for value in _values(holder):
-            for thing in list(value) if isinstance(value, WeakSet) else (value,):
+            for thing in list(value) if isinstance(value, Living) else (value,):
                 ours = type(thing).__module__.partition(".")[0] == _OURS
                 if ours and id(thing) not in seen:
                     seen.add(id(thing))

@@ -19,7 +19,8 @@ from otel_sealed.telemetry.processor import SealedSpanProcessor
 Factory = Callable[[], SpanProcessor]
 
 _wanted: dict[str, Factory] = {}
-_done: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
+_done: list[tuple[weakref.ref[Any], set[str]]] = []
+"""Providers, and what is on each: one as a rule. A dead one is thrown away when another comes."""
 _lock = Lock()
 
 
@@ -43,7 +44,7 @@ def catch_up() -> bool:
     if add is None:
         return False
     with _lock:
-        done = _done.setdefault(provider, set())
+        done = _on(provider)
         for name, factory in list(_wanted.items()):
             if name in done:
                 continue
@@ -52,6 +53,16 @@ def catch_up() -> bool:
             if not _has(provider, type(processor)):
                 add(processor)
     return True
+
+
+def _on(provider: Any) -> set[str]:
+    """The names of what we put on a provider."""
+    for reference, names in _done:
+        if reference() is provider:
+            return names
+    _done[:] = [one for one in _done if one[0]() is not None]
+    _done.append((weakref.ref(provider), set()))
+    return _done[-1][1]
 
 
 def _has(provider: Any, kind: type) -> bool:

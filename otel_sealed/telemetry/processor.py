@@ -21,12 +21,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from weakref import WeakSet
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor
 
 from otel_sealed import vocab
+from otel_sealed.living import Living
 from otel_sealed.model import Confidence, Fate, ProviderVerdict, Rejection, Verdict
 from otel_sealed.telemetry import leaks
 from otel_sealed.telemetry.alerts import SPANS, Alert, AlertRoom, listen, shared
@@ -163,7 +163,7 @@ class SealedSpanProcessor(SpanProcessor):
         return memory
 
 
-_living: WeakSet[SealedSpanProcessor] = WeakSet()  # whose locks are freed in a forked child
+_living: Living[SealedSpanProcessor] = Living()  # whose locks are freed in a forked child
 
 
 def _own_room(shield: Shield) -> AlertRoom:

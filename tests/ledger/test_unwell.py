@@ -183,7 +183,7 @@ def test_a_writer_that_ended_begins_again(opens: Opens) -> None:
     assert ledger.flush(10.0)
     thread: Any = ledger._writer._thread
     ledger._writer._stopping = True
-    ledger._writer._wake.set()
+    ledger._writer._ring()
     thread.join(10.0)
     assert not thread.is_alive()
     ledger.record(turn("b"))

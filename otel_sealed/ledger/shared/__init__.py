@@ -32,7 +32,6 @@ import os
 import secrets
 import threading
 import time
-import weakref
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,11 +41,13 @@ from typing import Final, TypeVar
 from otel_sealed.ledger.index import MAX_SAME_KEY
 from otel_sealed.ledger.memory import MAX_BYTES, MAX_TURNS, MemoryLedger, Warm
 from otel_sealed.ledger.packed import Corrupt, found_by, unpack
+from otel_sealed.ledger.shared import ending
 from otel_sealed.ledger.shared.clock import Clock
 from otel_sealed.ledger.shared.genuine import Genuine
 from otel_sealed.ledger.shared.store import Row, Store
 from otel_sealed.ledger.shared.trust import Trust, usable_key
 from otel_sealed.ledger.shared.writer import BATCH, MAX_WAITING, STOP_S, Health, Writer
+from otel_sealed.living import Living
 from otel_sealed.model import Turn
 
 __all__ = ["BATCH", "MAX_WAITING", "Clock", "Health", "Row", "SharedLedger", "Store"]
@@ -94,7 +95,7 @@ class SharedLedger:
         self._pid = os.getpid()
         self._asked(self._open, None)
         _ledgers.add(self)
-        weakref.finalize(self, Writer.end, self._writer)
+        ending.with_owner(self, self._writer)
 
     def keyed(self, key: bytes) -> None:
         """The hash key of those who record and ask: what others signed with it is genuine."""
@@ -310,9 +311,10 @@ class SharedLedger:
         self._lock, self._reading = threading.Lock(), threading.Lock()
         for part in (self._memory, self._clock, self._genuine, self._store, self._writer):
             part.forked()
+        ending.with_owner(self, self._writer)
 
 
-_ledgers: weakref.WeakSet[SharedLedger] = weakref.WeakSet()
+_ledgers: Living[SharedLedger] = Living()
 
 
 def _forked() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import queue
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -106,6 +108,9 @@ class Writer:
     In a child of `fork` it is also who reaches the store first. Another thread of the parent may
     have held a lock inside the store's library at the fork, which nobody can free in the child;
     what waits for it is then this thread, and no call (`reached`).
+
+    What it is woken by is put into a queue written in C, which may be put into at any time: also by
+    a weak reference to the ledger, in a garbage collection, once nobody holds that any more.
     """
 
     def __init__(
@@ -119,12 +124,22 @@ class Writer:
         self._max_age_s = max_age_s
         self._turns: deque[Turn] = deque(maxlen=MAX_WAITING)
         self._thread: threading.Thread | None = None
+        self._owner: weakref.ref[object] | None = None
         self._pid = os.getpid()
         self._wait_s = REACH_S
         self._events()
         self._opened.set()
         self.pruned = 0
         self.given_up = 0
+
+    def owned_by(self, ledger: object) -> None:
+        """End by itself when nobody holds `ledger` any more."""
+        self._owner = weakref.ref(ledger, self._wake.put)
+
+    def orphaned(self) -> bool:
+        """Whether nobody holds its ledger, and no thread of its own is there to end it."""
+        thread = self._thread
+        return self._gone() and (thread is None or not thread.is_alive())
 
     def put(self, turn: Turn) -> None:
         """Have a turn written; the oldest that waits is given up where too many do."""
@@ -153,7 +168,7 @@ class Writer:
         """Write what waits, if that is quick, and end the thread."""
         thread, self._thread = self._thread, None
         self._stopping = True
-        self._wake.set()
+        self._ring()
         if thread is not None and thread is not threading.current_thread():
             thread.join(STOP_S)
 
@@ -172,7 +187,9 @@ class Writer:
         self._events()
 
     def _events(self) -> None:
-        self._wake, self._idle, self._opened = (threading.Event() for _ in range(3))
+        # looked up here: gevent puts its own in that place, also after this module was imported
+        self._wake: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self._idle, self._opened = threading.Event(), threading.Event()
         self._idle.set()
         self._stopping = False
         self._wait_s = REACH_S
@@ -180,11 +197,19 @@ class Writer:
 
     def _go(self) -> None:
         """Wake the thread, and begin it where there is none or it ended."""
-        self._wake.set()
+        self._ring()
         thread = self._thread
         if thread is None or not thread.is_alive():
             with self._start:
                 self._begin(thread)
+
+    def _ring(self) -> None:
+        """Wake the thread; one that was not taken yet does it for all."""
+        if self._wake.empty():
+            self._wake.put(None)
+
+    def _gone(self) -> bool:
+        return self._owner is not None and self._owner() is None
 
     def _begin(self, ended: threading.Thread | None) -> None:
         if self._thread is ended:
@@ -205,18 +230,22 @@ class Writer:
                 self._health.failed(error)
             opened.set()
         while True:
-            wake.wait()
-            wake.clear()
+            wake.get()
+            self._stopping = self._stopping or self._gone()
             while self._turns and not (self._stopping and not self._health.well()):
                 if self._health.well():
                     self._write()
                 else:
-                    wake.wait(self._health.rest())
-                    wake.clear()
+                    with contextlib.suppress(queue.Empty):
+                        wake.get(timeout=self._health.rest())
+                    self._stopping = self._stopping or self._gone()
             if not self._turns:
                 idle.set()
             if self._stopping:
-                return
+                break
+        if self._gone():
+            with contextlib.suppress(Exception):
+                self._store.close()
 
     def _write(self) -> None:
         turns: list[Turn] = []
