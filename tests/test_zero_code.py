@@ -31,7 +31,8 @@ import anthropic
 from otel_sealed.testing.strict import StrictProvider
 
 TOOL = {"name": "look", "input_schema": {"type": "object", "properties": {}}}
-ask = {"model": "claude-opus-5", "max_tokens": 4096, "thinking": {"type": "adaptive"}}
+thinking = {"type": "enabled", "budget_tokens": 1024}
+ask = {"model": "claude-sonnet-4-6", "max_tokens": 4096, "thinking": thinking}
 with StrictProvider(seed=7) as provider:
     url = provider.anthropic_url
     with anthropic.Anthropic(api_key="k", base_url=url, max_retries=0) as client:

@@ -135,9 +135,9 @@ def drive(sdk: str, provider: StrictProvider, turns: int = 3) -> int:
 def _anthropic(provider: StrictProvider, turns: int) -> None:
     messages: list[Any] = [{"role": "user", "content": QUESTION}]
     ask: dict[str, Any] = {
-        "model": "claude-opus-4-6",
+        "model": "claude-sonnet-4-6",
         "max_tokens": 4096,
-        "thinking": {"type": "adaptive"},
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
         "tools": [TOOL],
     }
     with anthropic.Anthropic(api_key="k", base_url=provider.anthropic_url, max_retries=0) as client:

@@ -21,9 +21,9 @@ from otel_sealed.testing.strict import StrictProvider
 from tests.telemetry.builders import LOG_EXPORTER
 
 ASK: dict[str, Any] = {
-    "model": "claude-opus-5",
+    "model": "claude-sonnet-4-6",
     "max_tokens": 4096,
-    "thinking": {"type": "adaptive"},
+    "thinking": {"type": "enabled", "budget_tokens": 1024},
     "tools": [{"name": "look_up", "description": "Look.", "input_schema": {"type": "object"}}],
 }
 

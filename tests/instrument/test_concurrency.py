@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from tests.instrument.conftest import Spans
 
 ASK: dict[str, Any] = {
-    "model": "claude-opus-4-6",
+    "model": "claude-sonnet-4-6",
     "max_tokens": 4096,
-    "thinking": {"type": "adaptive"},
+    "thinking": {"type": "enabled", "budget_tokens": 1024},
     "tools": [{"name": "look", "input_schema": {"type": "object", "properties": {}}}],
 }
 HELLO: list[Any] = [{"role": "user", "content": "hi"}]
@@ -281,7 +281,7 @@ def test_multiprocessing_by_fork(provider: StrictProvider, spans: Spans) -> None
     child.join(10)
     seams = len(EXPECTED) + sum(len(helper.seams()) for helper in helpers)
     assert (child.exitcode, attached) == (0, seams)
-    assert names == ["chat claude-opus-4-6"] * 2
+    assert names == ["chat claude-sonnet-4-6"] * 2
     assert spans.ended == ()
 
 

@@ -32,9 +32,9 @@ tracer = TracerProvider()
 tracer.add_span_processor(SimpleSpanProcessor(spans))
 otel_sealed.instrument("anthropic", tracer_provider=tracer)
 ask = {
-    "model": "claude-opus-4-6",
+    "model": "claude-sonnet-4-6",
     "max_tokens": 4096,
-    "thinking": {"type": "adaptive"},
+    "thinking": {"type": "enabled", "budget_tokens": 1024},
     "tools": [{"name": "look", "input_schema": {"type": "object", "properties": {}}}],
 }
 client = anthropic.Anthropic(api_key="k", base_url=url, max_retries=0)

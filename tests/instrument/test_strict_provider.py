@@ -105,9 +105,9 @@ def test_with_the_real_core(spans: Spans, *, faithful: bool) -> None:
     instrument("anthropic", tracer_provider=spans.provider)
     messages: list[Any] = [{"role": "user", "content": "hi"}]
     ask: dict[str, Any] = {
-        "model": "claude-opus-4-6",
+        "model": "claude-sonnet-4-6",
         "max_tokens": 4096,
-        "thinking": {"type": "adaptive"},
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
         "tools": [TOOL],
     }
     with (
