@@ -60,7 +60,7 @@ def _other_envelope(
 ) -> frozenset[Trait] | None:
     """What sort of gained or changed keys a block has; None where it has none.
 
-    A readable key may be empty, gone, or in other words; where it came empty, nothing was said.
+    A readable key may be empty or gone. In other words, or made up, it says something else.
     """
     gained = set(sent.extras) - set(block.extras)
     if gained:
@@ -68,7 +68,7 @@ def _other_envelope(
     came, now = same_artifact(block, envelope), same_artifact(sent, envelope)
     if came is None or now is None or now.state is not State.INVALID:
         return None
-    return None if came.state is State.INVALID else frozenset({Trait.RESTATED})
+    return None if came.digest == now.digest else frozenset({Trait.RESTATED})
 
 
 def echoes(block: Block, placed: Placed, scene: Scene) -> Iterator[Finding]:

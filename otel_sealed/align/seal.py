@@ -176,6 +176,10 @@ def _absent(
     if placed is not None:
         if now is not None and there:
             scene.explained.add((placed[0], now.artifact))
+            if now.canon in scene.names.placeholders and not scene.foreign(turn):
+                stray = scene.stray(value)  # a dummy in its place: is it itself anywhere else?
+                if stray is not None:
+                    return _astray(scene, row, turn, stray), False
             row = sent_as(row, now, scene.path(placed[0]))
             return _changed(scene, row, turn, index, value, placed[0], now)
         row = evolve(row, returned=scene.path(placed[0]))

@@ -55,7 +55,7 @@ def shape(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Fate | None:
 
 
 def unsigned_steps(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> frozenset[Trait]:
-    """How a turn is cut so that a later piece of it begins with a call that bears no seal at all.
+    """How a turn is cut so that a piece of it begins with a call that bears no seal at all.
 
     Nothing for a turn whose calls came without one, or whose pieces each begin with a value.
     """
@@ -65,10 +65,11 @@ def unsigned_steps(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> frozen
     first: dict[int, Placed] = {}
     for placed in sorted((pairs[i] for i in calls if i in pairs), key=lambda placed: placed[0]):
         first.setdefault(placed[0][0], placed)
-    bare = [slot[0] for slot, sent in list(first.values())[1:] if not sent.sealed]
-    if not bare:
+    bare = [slot[0] for slot, sent in first.values() if not sent.sealed]
+    if not bare or len(first) == 1:
         return frozenset()
-    alone = {scene.run_of[at] for at in bare} == {scene.run_of[min(first)]}
+    begun = {scene.run_of[at]: at for at in reversed(first)}
+    alone = not {*bare} & {*begun.values()}  # each run itself begins with a value
     return frozenset({Trait.UNSIGNED_STEP, Trait.SAME_STEP} if alone else {Trait.UNSIGNED_STEP})
 
 

@@ -280,7 +280,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "X9",
-        "on xAI readable text moved into a made-up summary changes the item (one report)",
+        "on xAI a summary that is made up, or says something else, changes the item (one report)",
         {F.ENVELOPE_MODIFIED},
         V.DEGRADES,
         when={T.RESTATED, T.XAI},
@@ -290,7 +290,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O9",
-        "a summary is optional and no part of the seal: one that did not come may be made up",
+        "a summary is optional and no part of the seal: it may be made up, or say something else",
         {F.ENVELOPE_MODIFIED},
         V.ALLOWED,
         when={T.RESTATED},
