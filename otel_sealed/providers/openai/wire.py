@@ -281,9 +281,5 @@ DIALECT = Dialect(
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
     tools_separate=False,
     seals_anew=True,
-    sealed_keys={
-        "encrypted_content": "encrypted_content",
-        "signature": "signature",
-        "fingerprint": "fingerprint",
-    },
+    also_sealed=("signature",),
 )
