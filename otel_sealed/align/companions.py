@@ -136,9 +136,9 @@ def orphans(
     """Items that kept their server id and stand without the item they came with.
 
     A paired item (reasoning) and the group that follows it up to the next paired item need each
-    other; one member of the group, right behind it, is enough for the reasoning, each member needs
-    the reasoning. A reference to a stored item is that item. What followed where the answer was cut
-    off never came, and is missed all the same where somebody else speaks next.
+    other: the reasoning needs the first of the group as its next item, each member needs the
+    reasoning. A reference to a stored item is that item. What followed where the answer was cut off
+    never came, and is missed all the same where somebody else speaks next.
     """
     names = scene.names
     if not any(block.type in names.paired for block in turn.blocks):
@@ -160,7 +160,8 @@ def orphans(
         elif one[1].has_server_id:
             behind = all(slot > one[0] for slot, _ in followers.values())  # else it is reordered
             parted = behind and _parted(scene, turn, one[0])
-            if parted if cut_off else parted or not followers:
+            lost = not followers or (behind and group[0] not in followers)
+            if parted if cut_off else parted or lost:
                 yield _orphan(names.orphans[block.type], scene, one), index, one
             elif followers and behind:
                 yield from _mispaired(scene, turn, index, one, followers)

@@ -210,7 +210,7 @@ def _changed(
         return evolve(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER), False
     if scene.probe.slot_holds(path, artifact, scene.part(turn).stand_ins.of(turn.blocks[index])):
         return evolve(row, fate=Fate.SUBSTITUTED, cause=Cause.READABLE_TEXT), False
-    if scene.probe.joined_seals(path, artifact, scene.lost_near(value)) > 1:
+    if scene.probe.joined_seals(path, artifact, scene.near(value)) > 1:
         return evolve(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS), True
     if cut_up(scene, turn, slot, value):
         return evolve(row, fate=Fate.SPLIT), True

@@ -94,7 +94,8 @@ def _shuffled(turn: Turn, pairs: dict[int, Placed]) -> bool:
 def closed_up(turn: Turn, pairs: dict[int, Placed]) -> frozenset[int]:
     """Indices of seals that now touch because what parted their two runs is gone (A5, A20).
 
-    That is a marker, or a call; what is sealed itself has a row of its own.
+    That is a marker, or a call, with its result where the server made that. Reasoning that is gone
+    has a row of its own, which says as much.
     """
     spend(len(turn.blocks))
     touching: set[int] = set()
@@ -103,7 +104,7 @@ def closed_up(turn: Turn, pairs: dict[int, Placed]) -> frozenset[int]:
         parted = any(block.kind in (Kind.MARKER, Kind.CALL) for block in gone)
         beside = pairs[before][0][0] == pairs[after][0][0]
         ends = turn.blocks[before].sealed and turn.blocks[after].sealed
-        if parted and beside and ends and not any(block.sealed for block in gone):
+        if parted and beside and ends and not any(b.sealed and b.reasons for b in gone):
             touching |= {before, after}
     return frozenset(touching)
 
