@@ -237,21 +237,14 @@ class Scene:
 
     @cached_property
     def _order(self) -> tuple[list[Wanted], dict[bytes, int]]:
-        """All received seals in order, and the first place of each there."""
-        came = [Wanted(value.canon, value.size) for value in self._received()]
-        first: dict[bytes, int] = {}
-        for at, one in enumerate(came):
-            first.setdefault(one.canon, at)
-        return came, first
+        lost = list(self._lost.values())
+        return lost, {one.canon: at for at, one in enumerate(lost)}
 
-    def near(self, value: Value) -> Sequence[Wanted]:
-        """The seals that came in shortly before and after one, and that one itself.
-
-        Also those that go back at their own places: an accumulator may keep what it had.
-        """
-        came, first = self._order
-        at = first.get(value.canon, 0)
-        return came[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]
+    def lost_near(self, value: Value) -> Sequence[Wanted]:
+        """The lost seals that came in shortly before and after a lost one, and that one itself."""
+        lost, order = self._order
+        at = order.get(value.canon, 0)
+        return lost[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]
 
     def stray(self, value: Value) -> Stray | None:
         """Where a seal that is in no slot was found in the body; the body is searched once."""
@@ -268,6 +261,18 @@ class Scene:
             if slot is not None:
                 found.setdefault(slot, []).append((path, text))
         return found
+
+    @cached_property
+    def said(self) -> frozenset[str]:
+        """Paths of the texts that the turn they belong to said: they stand in for nothing else."""
+        own = {t.number: {block.payload for block in t.blocks} for t in self.lineage.turns}
+        spend(sum(map(len, own.values())) + len(self.texts))
+        return frozenset(
+            path
+            for slot, texts in self.texts.items()
+            if self.block(slot).payload in own.get(self.lineage.owner.get(slot, -1), ())
+            for path, _ in texts
+        )
 
     def answered(self, turn: Turn) -> int | None:
         """Index of the message under way that has the result of a call of the turn, if any."""
@@ -444,7 +449,7 @@ class Part:
         if not shadows:
             return None
         spend(len(shadows))
-        exact = self._scene.probe.readable(shadows)
+        exact = self._scene.probe.readable(shadows, self._scene.said)
         quoted = (self.quoted[s.digest] for s in shadows if s.digest in self.quoted)
         return exact or next(quoted, None)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice, product
@@ -105,7 +105,7 @@ class Search:
         self._strings: list[tuple[str, Spot, str]] | None = None
         self._plain: list[tuple[str, str]] | None = None
         self._forms: dict[int, list[tuple[int, str]]] = {}
-        self._hashed: dict[int, dict[bytes, int]] = {}
+        self._hashed: dict[int, dict[bytes, deque[int]]] = {}
         self._sealed_keys = _sealed_keys(dialect)
 
     def find(self, wanted: tuple[Wanted, ...]) -> Mapping[bytes, Stray]:
@@ -125,24 +125,31 @@ class Search:
                             del sizes[size]
         return found
 
-    def readable(self, shadows: Iterable[Shadow]) -> str | None:
+    def readable(self, shadows: Iterable[Shadow], said: Container[str] = ()) -> str | None:
         """Path of the first ordinary text that is one of `shadows`, None if there is none.
 
-        Text inside one pair of tags or fences counts as text of its own.
+        Text inside one pair of tags or fences counts as text of its own. A few characters are in
+        many a request: short ones are not looked for. `said`: paths of texts that are accounted
+        for, the same each time.
         """
         texts = self.texts()
         first = len(texts)
         for shadow in shadows:
-            first = min(first, self._forms_of(shadow.chars).get(shadow.digest, first))
+            places = self._forms_of(shadow.chars).get(shadow.digest)
+            while places and texts[places[0]][0] in said:
+                spend()
+                places.popleft()
+            if places and shadow.chars >= _MIN_SHADOW:
+                first = min(first, places[0])
         return texts[first][0] if first < len(texts) else None
 
-    def _forms_of(self, chars: int) -> Mapping[bytes, int]:
-        """By digest, the first text that may be read as one of this length."""
+    def _forms_of(self, chars: int) -> Mapping[bytes, deque[int]]:
+        """By digest, the texts that may be read as one of this length."""
         found = self._hashed.get(chars)
         if found is None:
             found = self._hashed[chars] = {}
             for at, form in self._forms.get(chars, ()):
-                found.setdefault(self._digest.text(form), at)
+                found.setdefault(self._digest.text(form), deque()).append(at)
         return found
 
     def texts(self) -> Sequence[tuple[str, str]]:
@@ -178,10 +185,6 @@ class Search:
                 if told is not None:
                     return told
         return None
-
-    def prose(self, path: str, artifact: str) -> bool:
-        """Whether a slot holds words with spaces between them, which nobody issues as a seal."""
-        return " " in (self.slot(path, artifact) or "").strip()
 
     def encoded(self, path: str, artifact: str) -> tuple[bytes, ...]:
         """`canon` digests of what the value in a slot is an encoding of; none for most."""

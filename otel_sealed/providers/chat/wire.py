@@ -255,5 +255,10 @@ DIALECT = Dialect(
     impossible=IMPOSSIBLE,
     messages_are_steps=True,
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
-    also_sealed=("encrypted_content",),
+    sealed_keys={
+        "signature": "signature",
+        "data": "data",
+        "thought_signature": "thought_signature",
+        "encrypted_content": "encrypted_content",
+    },
 )

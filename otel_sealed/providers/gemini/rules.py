@@ -141,8 +141,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "G6",
-        "a signature stays on its part, an answer or a thought as it was: elsewhere it is a loss, a"
-        " dummy in its place or not",
+        "a signature on another part, a documented dummy in its place: accepted, and a loss",
         {F.MISPLACED, F.RETYPED},
         V.DEGRADES,
         when={T.DUMMY_IN_PLACE},
@@ -159,8 +158,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "G6",
-        "a signature stays on its part, an answer or a thought as it was: elsewhere it is a loss, a"
-        " dummy in its place or not",
+        "a signature stays on its part, and that is an answer or a thought as it was",
         _MOVED,
         V.DEGRADES,
         source="C pydantic models/google.py; C strands-agents 1.62 sends `thought: true`",

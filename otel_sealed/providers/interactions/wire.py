@@ -158,4 +158,5 @@ DIALECT = Dialect(
     impossible=IMPOSSIBLE,
     models=lambda model: model.startswith(("gemini-", "models/gemini-", "deep-research")),
     tools_separate=False,
+    sealed_keys={"signature": "signature"},
 )
