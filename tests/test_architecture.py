@@ -80,9 +80,7 @@ def names(text: str) -> frozenset[str]:
 ROOMS = {
     # 0 ground
     "model": Room(floor=0, siblings=names("steps")),
-    # the names in the declarations of the dialects, as literals that are generated
-    "declared": Room(floor=0),
-    "vocab": Room(floor=0, siblings=names("model declared")),
+    "vocab": Room(floor=0, siblings=names("model")),
     "steps": Room(floor=0),
     "digest": Room(floor=0, siblings=names("model steps")),
     "errors": Room(floor=0),

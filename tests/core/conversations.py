@@ -626,7 +626,11 @@ def openai_events(response: Body) -> list[Body]:
             begun["encrypted_content"] = begun["encrypted_content"][:40]
         sent.append({"type": "response.output_item.added", "output_index": index, "item": begun})
         sent.extend(
-            {"type": "response.reasoning_summary_text.delta", "item_id": item["id"], "delta": p}
+            {
+                "type": "response.reasoning_summary_text.delta",
+                "item_id": item.get("id", ""),
+                "delta": p,
+            }
             for part in item.get("summary", ())
             for p in _pieces(part["text"], 2)
         )

@@ -625,9 +625,7 @@ CASES: dict[str, dict[str, tuple[Case, Case]]] = {
         ),
         "O9": (
             once("openai", response(reasoning(), call()), edit(reworded)),
-            once(
-                "openai", response(reasoning("Before."), call()), sets("summary", [], "reasoning")
-            ),
+            once("openai", response(reasoning("Before."), call()), edit(reworded)),
         ),
         "O12": (
             once("openai", response(reasoning(), call()), account="two"),

@@ -1,0 +1,64 @@
+"""L3. The order of evaluation changes nothing.
+
+A report is a function of the turns that were recorded and of the request. To judge a request
+records nothing: requests without an answer, judged in any order and any number of times, have the
+reports they have alone. Of answers to one request, which was recorded first decides nothing.
+"""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_sealed.tracker import Tracker
+from tests.core.conversations import KEY
+from tests.laws import wires
+from tests.laws.generate import Talk, talks
+from tests.laws.hosts import Change, changed, changes
+from tests.laws.judging import after, counted, profile, rows
+
+
+@profile()
+@given(talks(), st.lists(changes(), min_size=2, max_size=4), st.booleans(), st.data())
+def test_requests_that_are_only_judged_may_come_in_any_order(
+    talk: Talk,
+    hosts: list[tuple[Change, ...]],
+    settles: bool,  # noqa: FBT001 - drawn
+    data: st.DataObject,
+) -> None:
+    whole = talk.told(len(talk.answers))
+    asked = [
+        wires.exchange(talk.dialect, talk.body(changed(talk, whole, one)), None, status=None)
+        for one in hosts
+    ]
+    order = data.draw(st.permutations(range(len(asked))))
+    found = []
+    for places in (range(len(asked)), order):
+        tracker = Tracker(KEY, settles=settles)
+        for number in range(len(talk.answers)):
+            tracker.observe(talk.exchange(number))
+        reports = {place: tracker.observe(asked[place]) for place in places}
+        found.append([counted(reports[place]) for place in range(len(asked))])
+    assert found[0] == found[1]
+
+
+@profile()
+@given(talks(mocks=False), changes(), st.booleans())
+def test_of_answers_to_one_request_the_first_recorded_is_like_the_last(
+    talk: Talk,
+    host: tuple[Change, ...],
+    other: bool,  # noqa: FBT001 - drawn
+) -> None:
+    number = len(talk.answers) - 1
+    rival = talk.renamed("asked again")
+    before = [talk.exchange(n) for n in range(number)]
+    one = talk.exchange(number)
+    two = wires.exchange(
+        talk.dialect, talk.body(talk.told(number)), rival.responses[number], number=100
+    )
+    mine = talk.told(number + 1)
+    theirs = talk.told(number) + rival.told(number + 1)[len(talk.told(number)) :]
+    sent = changed(talk, theirs if other else mine, host)
+    asked = wires.exchange(talk.dialect, talk.body(sent), None, status=None)
+    found = [rows(after([*before, *both]).observe(asked)) for both in ((one, two), (two, one))]
+    assert found[0] == found[1]

@@ -1,0 +1,96 @@
+"""L5. A suffix without keys of the prefix leaves the findings of the prefix as they were.
+
+Given a request, and the same with more messages behind it that hold no seal, id, call or text of
+the turns it replays, no compaction and no reference to stored state: each artifact that has a row
+in the first has the same fate, cause and place in the second. (Its verdict may change with what
+rules ask of the end of a request: whether the turn is still under way.) This is what makes a cache
+of judged prefixes right: what is judged from the cache equals what is judged as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from otel_sealed.tracker import Tracker
+from tests.core.conversations import KEY
+from tests.core.test_settled import told as all_of
+from tests.laws import wires
+from tests.laws.generate import Answer, Talk, talks
+from tests.laws.hosts import Change, changed, changes
+from tests.laws.judging import Row, after, profile, rows
+
+
+def fates(found: list[Row], before: int) -> list[tuple[Any, ...]]:
+    """What no suffix changes, of the rows of turns before one; and of those of no turn."""
+    return sorted(
+        (r.artifact, r.fate, r.cause, r.turn, r.came, r.returned, r.sizes)
+        for r in found
+        if r.turn < before
+    )
+
+
+@profile()
+@given(talks(least=2, mocks=False), st.integers(1, 4), changes(), st.booleans())
+def test_what_follows_changes_no_fate_of_what_was_there(
+    talk: Talk,
+    at: int,
+    host: tuple[Change, ...],
+    seen: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """The answers that follow are those of the conversation, or of one that nobody saw."""
+    at = 1 + at % (len(talk.answers) - 1)
+    first = changed(talk, talk.told(at), host)
+    assume(any(element.turn == at - 1 for element in first))
+    other = talk if seen else talk.renamed("a stranger")
+    more = other.told(len(other.answers))[len(talk.told(at)) :]
+    tracker = after(talk.exchange(number) for number in range(at))
+    found = []
+    for elements in (first, first + more):
+        asked = wires.exchange(talk.dialect, talk.body(elements), None, status=None)
+        found.append(fates(rows(tracker.observe(asked)), at))
+        for number in range(at, len(talk.answers)) if seen else ():
+            tracker.observe(talk.exchange(number))
+    mine = [row for row in found[1] if row[3] >= 0]
+    assert [row for row in found[0] if row[3] >= 0] == mine
+
+
+@profile()
+@given(
+    st.lists(talks(), min_size=1, max_size=2),
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5), changes()), max_size=8),
+    st.booleans(),
+)
+def test_a_judgement_from_the_cache_is_that_of_the_whole(
+    found: list[Talk],
+    steps: list[tuple[int, int, tuple[Change, ...]]],
+    raw: bool,  # noqa: FBT001 - drawn
+) -> None:
+    plans = [talk.renamed(f"{number}") for number, talk in enumerate(found)]
+    quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
+    for which, place, host in steps:
+        talk = plans[which % len(plans)]
+        number = place % len(talk.answers)
+        one = talk.exchange(number, changed(talk, talk.told(number), host))
+        if raw:
+            one.request = json.dumps(one.request).encode()
+        assert all_of(slow.observe(one)) == all_of(quick.observe(one))
+
+
+def test_a_short_text_further_down_is_not_what_became_of_a_short_thought() -> None:
+    """A seal is lost in the second answer, whose thought was "OK."; a third one says "OK."."""
+    talk = Talk("anthropic", "one", (Answer("TC"), Answer("TC", (1,)), Answer("S", (1,))))
+    tracker = after(talk.exchange(number) for number in range(2))
+    first = changed(talk, talk.told(2), (Change("lose", 1),))
+    more = talk.renamed("a stranger").told(3)[len(first) :]
+    asked = [talk.body(elements) for elements in (first, first + more)]
+    found = [
+        rows(tracker.observe(wires.exchange("anthropic", body, None, status=None)))
+        for body in asked
+    ]
+    assert [("dropped", "messages.3.content.0")] * 2 == [
+        (row.fate, row.returned) for one in found for row in one if row.turn == 1
+    ]

@@ -1,0 +1,70 @@
+"""L8. Conversations fed alternately give what each gives alone.
+
+Given conversations without a common seal or id whose first messages differ: each request, observed
+by one tracker in any order that keeps the order inside each conversation, has the rows it has when
+its conversation is observed alone, also where answers and later questions have the same words.
+Where the first messages are the same as well, what has been lost of two answers alike may be of
+either (L4): then no request has a violation that it does not have alone.
+"""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otel_sealed.contract import Exchange
+from tests.laws.generate import Talk, talks
+from tests.laws.hosts import Change, changes
+from tests.laws.judging import Row, fresh, profile, rows
+from tests.laws.test_l7_names import played
+
+Hosts = list[tuple[Change, ...]]
+HABITS = st.lists(changes(), min_size=1, max_size=3)
+
+
+def alone(plan: list[Exchange]) -> list[list[Row]]:
+    """The rows of each request of one conversation."""
+    tracker = fresh()
+    return [rows(tracker.observe(one)) for one in plan]
+
+
+def together(plans: list[list[Exchange]], order: list[int]) -> list[list[list[Row]]]:
+    """The rows of each request of each, observed in turns."""
+    tracker = fresh()
+    found: list[list[list[Row]]] = [[] for _ in plans]
+    for which in order:
+        if len(found[which]) < len(plans[which]):
+            found[which].append(rows(tracker.observe(plans[which][len(found[which])])))
+    return found
+
+
+def order_of(data: st.DataObject, plans: list[list[Exchange]]) -> list[int]:
+    """Any interleaving."""
+    return data.draw(
+        st.permutations([which for which, plan in enumerate(plans) for _ in plan]), label="order"
+    )
+
+
+@profile()
+@given(talks(mocks=False, opening=0), st.data(), HABITS, HABITS)
+def test_conversations_in_turn_are_judged_as_each_alone(
+    talk: Talk, data: st.DataObject, one: Hosts, two: Hosts
+) -> None:
+    other = data.draw(talks("two", dialects=(talk.dialect,), mocks=False, opening=0), label="two")
+    other = data.draw(st.sampled_from([other, talk.renamed("two")]))
+    plans = [played(talk, one), played(other, two)]
+    found = together(plans, order_of(data, plans))
+    assert [alone(plan) for plan in plans] == found
+
+
+@profile()
+@given(talks(mocks=False, opening=1), st.data(), HABITS, HABITS)
+def test_conversations_that_begin_alike_accuse_each_other_of_nothing(
+    talk: Talk, data: st.DataObject, one: Hosts, two: Hosts
+) -> None:
+    plans = [played(talk, one), played(talk.renamed("two"), two)]
+    for own, found in zip(
+        [alone(plan) for plan in plans], together(plans, order_of(data, plans)), strict=True
+    ):
+        for before, now in zip(own, found, strict=True):
+            assert {row for row in now if row.violates} <= {row for row in before if row.violates}
