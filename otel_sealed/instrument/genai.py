@@ -17,6 +17,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+from otel_sealed.contract import Api, snake
 from otel_sealed.instrument import interactions
 from otel_sealed.instrument.body import Kept
 from otel_sealed.instrument.current import enter, leave
@@ -28,10 +29,13 @@ from otel_sealed.instrument.runtime import Kind, Runtime
 from otel_sealed.instrument.seam import Seam
 from otel_sealed.instrument.span import stands_aside
 from otel_sealed.instrument.tee import Reading, observed, observed_async
-from otel_sealed.wire import Api
+from otel_sealed.model import Role
+from otel_sealed.providers import dialects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
+
+    from otel_sealed.contract import Dialect
 
 _TURN: Final = re.compile(r"(?:^|/)([^/:?]+):(?:g|streamG)enerateContent(?:\?|$)")
 _KIND: Final = Kind(Api.GENERATE_CONTENT, "generate_content", provider="google")
@@ -52,7 +56,6 @@ _LONGEST_PATH: Final = 4096
 """No longer path names a model: 256 of them are remembered, and page tokens have any length."""
 _NAMES: Final = ("http_method", "path", "request_dict")
 _OK: Final = 200
-_SIGNATURE: Final = "gemini.part.thought_signature"
 
 
 class DictSent:
@@ -240,9 +243,17 @@ def _kind() -> Kind:
     """The kind of all calls. Up to 1.19 a part has no field for its signature and loses it."""
     part = getattr(sys.modules.get("google.genai.types"), "Part", None)
     fields = getattr(part, "model_fields", None)
-    if fields is None or "thought_signature" in fields:
+    if fields is None:
         return _KIND
-    return replace(_KIND, lacks=frozenset({_SIGNATURE}))
+    return replace(_KIND, lacks=lacking(dialects()[Api.GENERATE_CONTENT], fields))
+
+
+def lacking(dialect: Dialect, fields: Collection[str]) -> frozenset[str]:
+    """The sealed artifacts that an object with these fields alone cannot hold."""
+    sealed = (f for c in dialect.carriers.values() for f in c.fields if f.role is Role.SEAL)
+    return frozenset(
+        one.artifact for one in sealed if not any(snake(key) in fields for key in one.names())
+    )
 
 
 def _turn(args: Any, kwargs: Mapping[str, Any]) -> tuple[Kind, str, dict[str, Any]] | None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from otel_sealed.model import Fate, Rejection
+from otel_sealed.triage.concerns import CONCERNS
 from otel_sealed.triage.model import Meaning
-from otel_sealed.triage.remedies import CONCERNS, remedies
+from otel_sealed.triage.remedies import remedies
 
 _F = Fate
 _R = Rejection

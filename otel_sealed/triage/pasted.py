@@ -20,10 +20,10 @@ from otel_sealed.digest import Digest
 from otel_sealed.model import Fate, Verdict
 from otel_sealed.providers.refusals import classify
 from otel_sealed.telemetry.attributes import rekey_with
+from otel_sealed.triage.concerns import CONCERNS
 from otel_sealed.triage.incidents import Story, Trouble, ordered, refused
 from otel_sealed.triage.meaning import meaning
 from otel_sealed.triage.model import Call, Incident, Link, Minted, Pasted, Row, Turn
-from otel_sealed.triage.remedies import CONCERNS
 
 MAX_TEXT: Final = 65_536
 MAX_IDS: Final = 8

@@ -13,16 +13,19 @@ from functools import lru_cache
 from typing import Final
 
 from otel_sealed.contract import Rule
-from otel_sealed.model import Fate, Locus, Rejection
+from otel_sealed.model import Fate, Kind, Locus, Rejection
 from otel_sealed.rulebook import chapters
+from otel_sealed.triage.concerns import artifacts
 from otel_sealed.triage.model import Remedy
 
 _F = Fate
 _R = Rejection
 NOTHING: Final = "nothing"
-_THINKING: Final = ("anthropic.thinking", "anthropic.redacted_thinking")
-_REASONING: Final = ("openai.reasoning", "openai.function_call", "openai.message", "openai.custom")
-_COMPACTION: Final = ("anthropic.compaction", "openai.compaction")
+_THINKING: Final = artifacts("anthropic", {Kind.REASONING})
+_REASONING: Final = artifacts("openai", {Kind.REASONING}, followers=True)
+_COMPACTION: Final = artifacts("", {Kind.COMPACTION})
+_WHOLE_TURNS: Final = "X7"
+"""The rule of several dialects that allows to leave whole turns out."""
 _CHANGED: Final = frozenset(
     {
         _F.MODIFIED,
@@ -67,6 +70,20 @@ class Way:
 
 def _only(*fates: Fate) -> frozenset[str]:
     return frozenset(fates)
+
+
+def _left_out() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Per dialect what its rules allow to leave out with its turn; a compaction is no turn."""
+    kinds = frozenset(Kind) - {Kind.COMPACTION}
+    for chapter, rules in chapters():
+        rows = [rule for rule in rules if rule.id == _WHOLE_TURNS and rule.verdict == "allowed"]
+        found = tuple(
+            name
+            for name in (artifacts(chapter, kinds) if rows else ())
+            if any(not rule.artifacts or name.startswith(rule.artifacts) for rule in rows)
+        )
+        if found:
+            yield chapter, found
 
 
 WAYS: Final = (
@@ -136,7 +153,7 @@ WAYS: Final = (
         "ask for it from now on: include reasoning.encrypted_content, or store the responses",
         "the reasoning of the turns so far",
         _only(_F.NOT_REQUESTED, _F.ABSENT_AT_SOURCE),
-        ("openai.",),
+        artifacts("openai"),
     ),
     # what loses a block
     Way(
@@ -206,23 +223,14 @@ WAYS: Final = (
         _THINKING,
         rule=("anthropic", "A9"),
     ),
-    Way(
-        "leave the whole turns out, from the front on",
-        "what was said in them",
-        artifacts=_REASONING,
-        rule=("openai", "X7"),
-    ),
-    Way(
-        "leave the whole turns out, from the front on",
-        "what was said in them",
-        artifacts=("gemini.part",),
-        rule=("gemini", "X7"),
-    ),
-    Way(
-        "leave the whole turns out, from the front on",
-        "what was said in them",
-        artifacts=("openrouter.", "litellm.", "gemini.tool_call", "gemini.message"),
-        rule=("chat", "X7"),
+    *(
+        Way(
+            "leave the whole turns out, from the front on",
+            "what was said in them",
+            artifacts=found,
+            rule=(chapter, _WHOLE_TURNS),
+        )
+        for chapter, found in _left_out()
     ),
     *(
         Way(
@@ -230,7 +238,7 @@ WAYS: Final = (
             "what was said in them",
             _only(_F.ISSUER_CHANGED),
             of=letter,
-            rule=(chapter, "X7"),
+            rule=(chapter, _WHOLE_TURNS),
         )
         for letter, chapter in (("O", "openai"), ("G", "gemini"), ("R", "chat"))
     ),
@@ -265,7 +273,7 @@ def remedies(
 def _fits(way: Way, artifact: str, fate: str, locus: str) -> bool:
     return (
         (not way.fates or fate in way.fates)
-        and (not way.artifacts or artifact.startswith(way.artifacts))
+        and (not way.artifacts or artifact in way.artifacts)
         and (not way.locus or locus == way.locus)
     )
 
@@ -303,46 +311,3 @@ def _rules(chapter: str, ident: str) -> Iterator[Rule]:
     for name, rules in chapters():
         if chapter in ("", name):
             yield from (rule for rule in rules if rule.id == ident)
-
-
-# ------------------------------------------------------------------------ what a refusal speaks of
-
-_SIGNATURES: Final = (
-    "anthropic.thinking.signature",
-    "anthropic.redacted_thinking.data",
-    "gemini.part.thought_signature",
-)
-_SEALED: Final = ("openai.reasoning.encrypted_content", "openai.compaction.encrypted_content")
-_COMPACTED: Final = (
-    "anthropic.compaction.encrypted_content",
-    "anthropic.compaction.signature",
-    "openai.compaction.encrypted_content",
-)
-CONCERNS: Final[dict[str, tuple[str, ...]]] = {
-    _R.PREFIX_BINDING: _SIGNATURES,
-    _R.COMPACTION_INVALID: _COMPACTED,
-    _R.COMPACTION_UNSUPPORTED: _COMPACTED,
-    _R.ACCOUNT_OR_MODEL_BINDING: (*_SEALED, *_SIGNATURES),
-    _R.ID_BINDING: ("openai.reasoning.id", *_SEALED),
-    _R.UNDECRYPTABLE: (*_SEALED, *_SIGNATURES),
-    _R.SIGNATURE_INVALID: _SIGNATURES,
-    _R.SIGNATURE_MISSING: _SIGNATURES,
-    _R.THINKING_MODIFIED: _SIGNATURES,
-    _R.THINKING_MISSING: _SIGNATURES,
-    _R.THINKING_NOT_ALLOWED: _SIGNATURES,
-    _R.PREFILL_REFUSED: _SIGNATURES,
-    _R.ORPHAN_REASONING: ("openai.reasoning.encrypted_content",),
-    _R.ORPHAN_FOLLOWER: ("openai.reasoning.encrypted_content",),
-    _R.ITEM_NOT_PERSISTED: ("openai.reasoning.encrypted_content", "openai.reasoning.id"),
-    _R.STATE_LOST: (*_SEALED, *_SIGNATURES),
-    _R.DUPLICATE_ITEM: ("openai.reasoning.encrypted_content", "openai.reasoning.id"),
-    _R.ENVELOPE_POLLUTED: (
-        "anthropic.thinking.envelope",
-        "openai.reasoning.envelope",
-        *_SIGNATURES,
-        *_SEALED,
-    ),
-    _R.MODE_CONFLICT: _SEALED,
-    _R.PLAINTEXT_REASONING_REQUIRED: (*_SEALED, *_SIGNATURES),
-}
-"""What a class of refusals (docs/contract/common.md#refusals) is about, the likeliest first."""

@@ -14,9 +14,9 @@ from typing import Final
 
 from otel_sealed import vocab
 from otel_sealed.model import Carry, Fate, Locus, ProviderVerdict, Verdict
+from otel_sealed.triage.concerns import CONCERNS
 from otel_sealed.triage.model import Call, Evidence, Minted, Row, Turn
 from otel_sealed.triage.reading import is_refusal
-from otel_sealed.triage.remedies import CONCERNS
 
 VIOLATING: Final = (Verdict.DEGRADES, Verdict.BREAKS)
 _SAID: Final = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from otel_sealed.model import Fate, Locus, Rejection
-from otel_sealed.triage.remedies import CONCERNS, NOTHING, WAYS, allowed, remedies, rule_of
+from otel_sealed.triage.concerns import CONCERNS
+from otel_sealed.triage.remedies import NOTHING, WAYS, allowed, remedies, rule_of
 from otel_sealed.vocab import CIRCUMSTANCES, COMPANIONS, SEALS
 
 BROKEN = sorted(set(Fate) - {Fate.INTACT, Fate.UNKNOWN, Fate.SERVER_HELD, Fate.SUPERSEDED})
