@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from docs import declared
 from otel_sealed import rulebook
 from otel_sealed.contract import Carrier, Dialect, Rule
 from otel_sealed.model import Role
@@ -353,7 +354,8 @@ TABLES: Final[dict[str, Callable[[str], Iterator[str]]]] = {
 
 
 def main() -> None:
-    """Write every page."""
+    """Write every page, and the module of what the dialects declare."""
+    (TREE / declared.MODULE).write_text(declared.module(), "utf-8")
     for path in [TREE / RULES, *pages()]:
         path.write_text(rendered(path), "utf-8")
 

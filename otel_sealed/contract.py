@@ -7,6 +7,7 @@ to drop the unknown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -136,6 +137,19 @@ class Gap:
     why: str
 
 
+class Named(StrEnum):
+    """What the name of a sealed key shows in a text that somebody else wrote."""
+
+    ALWAYS = "always"
+    """a sealed value: nothing else has that name"""
+    OPAQUE = "opaque"
+    """a sealed value where it is one run of base64: other things have that name, too"""
+    NEAR = "near"
+    """a sealed value where one of the words of `near` is close: many things have that name"""
+    NEVER = "never"
+    """nothing: only the value shows it, where it was seen on the wire"""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """One sealed, signed or identifying key of a carrier.
@@ -143,7 +157,10 @@ class Field:
     `key` may be dotted; `aliases` are other spellings of it. `binary`: compare decoded bytes, the
     spelling being benign (Gemini, Bedrock blobs). `hidden`: another key and a mark; where none of
     the others has a value it is what stands behind that mark in the text of that key, as relays
-    hide it in an id. `gaps`: the guards a sealed field has not, each with the reason.
+    hide it in an id. `gaps`: the guards a sealed field has not, each with the reason. `named`: what
+    its key shows where another tracer wrote it down, with the words of `near`.
+
+    A sealed field vouches for the others of its carrier, whose `role` says in which way.
     """
 
     key: str
@@ -153,6 +170,8 @@ class Field:
     aliases: tuple[str, ...] = ()
     hidden: tuple[str, str] | None = None
     gaps: tuple[Gap, ...] = ()
+    named: Named = Named.ALWAYS
+    near: tuple[str, ...] = ()
 
     def places(self) -> Iterator[tuple[str, str]]:
         """The keys to look under, in that order, each with the mark behind which the value is."""
@@ -407,9 +426,10 @@ class Dialect:
     results between two messages of the model make them two steps; `messages_are_steps`: whether
     any two messages may be read as two; `placeholders` and `constants`: what is sent for a seal
     that nobody has; `seals_anew`: whether `fold` says what several events brought differently;
-    `sealed_keys` what looks sealed in a block of an unknown type; `impossible` the fates that
-    cannot occur on this wire, each with the reason; `paths` where its requests go; `asks` whether a
-    JSON object is the body of one, `answers` whether it is a response or one event of a stream.
+    `also_sealed` keys that look sealed in a block of an unknown type although no known one has
+    them; `impossible` the fates that cannot occur on this wire, each with the reason; `paths` where
+    its requests go; `asks` whether a JSON object is the body of one, `answers` whether it is a
+    response or one event of a stream.
     """
 
     name: str
@@ -435,5 +455,32 @@ class Dialect:
     tools_separate: bool = True
     messages_are_steps: bool = False
     seals_anew: bool = False
-    sealed_keys: Mapping[str, str] = field(default_factory=dict)
+    also_sealed: tuple[str, ...] = ()
     impossible: Mapping[Fate, str] = field(default_factory=dict)
+    sealed_keys: Mapping[str, str] = field(init=False, repr=False)
+    """What looks sealed in a block of an unknown type, and the name of it there."""
+
+    def __post_init__(self) -> None:
+        """The keys of all sealed fields look sealed anywhere."""
+        sealed = (f for c in self.carriers.values() for f in c.fields if f.role is Role.SEAL)
+        keys = (*(name for one in sealed for name in one.names()), *self.also_sealed)
+        object.__setattr__(self, "sealed_keys", {key: snake(key) for key in keys})
+
+    def sealed_in(self, kind: Kind) -> tuple[str, ...]:
+        """The artifacts that are sealed in blocks of a kind, the first declared first."""
+        return tuple(
+            dict.fromkeys(
+                one.artifact
+                for carrier in self.carriers.values()
+                for one in carrier.fields
+                if carrier.kind is kind and one.role is Role.SEAL
+            )
+        )
+
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def snake(key: str) -> str:
+    """A key in lower case, its words parted by underscores: `thoughtSignature`, too."""
+    return _HUMP.sub("_", key).lower()

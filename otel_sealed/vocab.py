@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
+from otel_sealed import declared
 from otel_sealed.model import (
     Carry,
     Cause,
@@ -36,7 +37,7 @@ _LONGEST_NAME = 160
 _LONGEST_HOST = 600
 _PHRASE = re.compile(r"[A-Za-z0-9 .,:;()+%\u2013-]{1,160}\Z")
 _RULE = re.compile(r"[A-Za-z0-9._-]{1,40}\Z")
-_CAMEL = frozenset(
+_CAMEL = declared.SPELLED | frozenset(
     {
         "codeExecutionResult",
         "executableCode",
@@ -48,7 +49,6 @@ _CAMEL = frozenset(
         "reasoningText",
         "redactedContent",
         "systemInstruction",
-        "thoughtSignature",
         "toolCall",
         "toolResponse",
         "toolResult",
@@ -646,69 +646,14 @@ EVENTS: Final = (VIOLATION, DISAGREEMENT, LEAK)
 
 # ---------------------------------------------------------------------------------- artifacts
 
-SEALS: Final = frozenset(
-    {
-        "anthropic.thinking.signature",
-        "anthropic.redacted_thinking.data",
-        "anthropic.web_search_result.encrypted_content",
-        "anthropic.citation.encrypted_index",
-        "anthropic.encrypted_code_execution_result.encrypted_stdout",
-        "anthropic.advisor_redacted_result.encrypted_content",
-        "anthropic.compaction.encrypted_content",
-        "anthropic.compaction.signature",
-        "openai.reasoning.encrypted_content",
-        "openai.compaction.encrypted_content",
-        "interactions.thought.signature",
-        "interactions.step.signature",
-        "openai.program.fingerprint",
-        "openai.agent_message.encrypted_content",
-        "gemini.part.thought_signature",
-        "bedrock.redacted_content",
-        "gemini.message.thought_signature",
-        "gemini.tool_call.thought_signature",
-        "litellm.message.thought_signature",
-        "litellm.thinking_blocks.data",
-        "litellm.thinking_blocks.signature",
-        "litellm.tool_call.thought_signature",
-        "openrouter.reasoning_details",
-        "openrouter.reasoning_details.data",
-        "openrouter.reasoning_details.signature",
-    }
-)
+# promised before a dialect has them: a name is never taken back (tests/golden/vocabulary.json)
+_PROMISED: Final = frozenset({"bedrock.redacted_content", "openrouter.reasoning_details"})
+SEALS: Final = declared.SEALS | _PROMISED
 """Opaque values: their digests may leave under the process key."""
-COMPANIONS: Final = frozenset(
-    {
-        "anthropic.thinking.text",
-        "anthropic.compaction.text",
-        "gemini.part.text",
-        "openai.reasoning.id",
-        "openai.compaction.id",
-        "openai.message.phase",
-        "openai.program.code",
-        "litellm.thinking_blocks.text",
-        "openrouter.reasoning_details.id",
-        "openrouter.reasoning_details.text",
-    }
-)
+COMPANIONS: Final = declared.COMPANIONS
 """Readable values and ids that a seal vouches for."""
-_ITEMS: Final = (
-    "function_call custom_tool_call message apply_patch_call code_interpreter_call computer_call "
-    "file_search_call image_generation_call local_shell_call mcp_approval_request mcp_call"
-    " shell_call tool_search_call web_search_call"
-)
-CIRCUMSTANCES: Final = frozenset(
-    {
-        "request.prefix",
-        "request.issuer",
-        "anthropic.thinking.envelope",
-        "anthropic.redacted_thinking.envelope",
-        "openai.reasoning",
-        "openai.reasoning.envelope",
-        "openai.compaction.envelope",
-        *(f"openai.{item}" for item in _ITEMS.split()),
-    }
-)
-"""What stands on a row of its own beside the seals."""
+CIRCUMSTANCES: Final = declared.CIRCUMSTANCES | {"request.prefix", "request.issuer"}
+"""What has a row of its own beside the seals."""
 ARTIFACTS: Final = SEALS | COMPANIONS | CIRCUMSTANCES
 _SEAL_FIELDS: Final = frozenset(name.rpartition(".")[2] for name in SEALS)
 

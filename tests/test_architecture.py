@@ -80,7 +80,9 @@ def names(text: str) -> frozenset[str]:
 ROOMS = {
     # 0 ground
     "model": Room(floor=0, siblings=names("steps")),
-    "vocab": Room(floor=0, siblings=names("model")),
+    # the names in the declarations of the dialects, as literals that are generated
+    "declared": Room(floor=0),
+    "vocab": Room(floor=0, siblings=names("model declared")),
     "steps": Room(floor=0),
     "digest": Room(floor=0, siblings=names("model steps")),
     "errors": Room(floor=0),

@@ -60,7 +60,7 @@ def _other_envelope(
 ) -> frozenset[Trait] | None:
     """What sort of gained or changed keys a block has; None where it has none.
 
-    A readable key may be empty, gone, or in other words; where it came empty, nothing was said.
+    A readable key may be empty or gone. In other words, or made up, it says something else.
     """
     gained = set(sent.extras) - set(block.extras)
     if gained:
@@ -68,7 +68,7 @@ def _other_envelope(
     came, now = same_artifact(block, envelope), same_artifact(sent, envelope)
     if came is None or now is None or now.state is not State.INVALID:
         return None
-    return None if came.state is State.INVALID else frozenset({Trait.RESTATED})
+    return None if came.digest == now.digest else frozenset({Trait.RESTATED})
 
 
 def echoes(block: Block, placed: Placed, scene: Scene) -> Iterator[Finding]:
@@ -136,9 +136,9 @@ def orphans(
     """Items that kept their server id and stand without the item they came with.
 
     A paired item (reasoning) and the group that follows it up to the next paired item need each
-    other; one member of the group, right behind it, is enough for the reasoning, each member needs
-    the reasoning. A reference to a stored item is that item. What followed where the answer was cut
-    off never came, and is missed all the same where somebody else speaks next.
+    other: the reasoning needs the first of the group as its next item, each member needs the
+    reasoning. A reference to a stored item is that item. What followed where the answer was cut off
+    never came, and is missed all the same where somebody else speaks next.
     """
     names = scene.names
     if not any(block.type in names.paired for block in turn.blocks):
@@ -160,7 +160,8 @@ def orphans(
         elif one[1].has_server_id:
             behind = all(slot > one[0] for slot, _ in followers.values())  # else it is reordered
             parted = behind and _parted(scene, turn, one[0])
-            if parted if cut_off else parted or not followers:
+            lost = not followers or (behind and group[0] not in followers)
+            if parted if cut_off else parted or lost:
                 yield _orphan(names.orphans[block.type], scene, one), index, one
             elif followers and behind:
                 yield from _mispaired(scene, turn, index, one, followers)

@@ -5,10 +5,10 @@ answer belongs behind it. But the same may have been asked more than once: again
 process, or before a restart; the answer that stands there is then one nobody here saw, and nothing
 of it was lost. So a turn is taken for the one that stands there only if something of it does: an
 id, be it in a text that tells of its call, a longer text, text that holds one of its own, a seal
-that is one of its own changed. The same calls are enough where nothing else, no other id and no
-seal of another, stands beside them, and so are short texts in their place. Of a turn that only a
-few words or the order of the others give a place before a sure one (`strange`), that place is asked
-in the same way.
+that is one of its own changed. A longer thought is nobody else's, whatever seal stands beside it.
+The same calls are enough where nothing else, no other id and no seal of another, stands beside
+them, and so are short texts in their place. Of a turn that only a few words or the order of the
+others give a place before a sure one (`strange`), that place is asked in the same way.
 """
 
 from __future__ import annotations
@@ -107,6 +107,15 @@ class _Came:
         return frozenset(a for b in blocks if b.kind is Kind.CALL for a in b.anchors)
 
     @cached_property
+    def thoughts(self) -> frozenset[bytes]:
+        """Digests of its signed thoughts that are long enough to be no other answer's."""
+        return frozenset(
+            block.payload
+            for block in self.turn.blocks
+            if block.kind is Kind.REASONING and block.sealed and block.payload_chars >= _LONG_TEXT
+        )
+
+    @cached_property
     def payloads(self) -> frozenset[bytes]:
         """Digests of what its blocks show."""
         return frozenset(block.payload for block in self.turn.blocks) - {b""}
@@ -159,6 +168,8 @@ def _stands(
         for at, index in sorted(slots)
     }
     if _carved(turn, run, probe):
+        return True
+    if any(block.payload in came.thoughts for block in run.values()):
         return True
     sent = [(path, value) for path, block in run.items() for value in block.seals()]
     seals = {own for own in _own_seals(came, sent, names, probe) if own is not None}

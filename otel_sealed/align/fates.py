@@ -222,7 +222,8 @@ def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Out
     """Sealed blocks amid a turn that came in whole and brought no such thing.
 
     Where nothing but text came, and nothing of that is there as it was, the place is the turn's all
-    the same; but not a seal that somebody may have issued.
+    the same; but not a seal that somebody may have issued. Prose in a seal's slot is nobody's: it
+    is made up where the turn is, before its first item and after its last, too.
     """
     if not turn.complete or turn.number in scene.held:
         return
@@ -235,9 +236,11 @@ def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Out
     full = {at for at, _ in slots if len(scene.messages[at].blocks) > 1}
     for slot, sent in region:
         amid = slot[0] in full or slots[0] < slot < slots[-1]
-        if slot in taken or not amid or not sent.values:
+        if slot in taken or not sent.values:
             continue
         for value in sent.seals():
+            if not (amid or scene.probe.prose(scene.path(slot), value.artifact)):
+                continue
             known = value.canon in scene.issued or scene.vendor_of(value.canon)
             present = value.state is State.PRESENT
             if (slot, value.artifact) in scene.explained or known:

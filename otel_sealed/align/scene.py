@@ -237,14 +237,21 @@ class Scene:
 
     @cached_property
     def _order(self) -> tuple[list[Wanted], dict[bytes, int]]:
-        lost = list(self._lost.values())
-        return lost, {one.canon: at for at, one in enumerate(lost)}
+        """All received seals in order, and the first place of each there."""
+        came = [Wanted(value.canon, value.size) for value in self._received()]
+        first: dict[bytes, int] = {}
+        for at, one in enumerate(came):
+            first.setdefault(one.canon, at)
+        return came, first
 
-    def lost_near(self, value: Value) -> Sequence[Wanted]:
-        """The lost seals that came in shortly before and after a lost one, and that one itself."""
-        lost, order = self._order
-        at = order.get(value.canon, 0)
-        return lost[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]
+    def near(self, value: Value) -> Sequence[Wanted]:
+        """The seals that came in shortly before and after one, and that one itself.
+
+        Also those that go back at their own places: an accumulator may keep what it had.
+        """
+        came, first = self._order
+        at = first.get(value.canon, 0)
+        return came[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]
 
     def stray(self, value: Value) -> Stray | None:
         """Where a seal that is in no slot was found in the body; the body is searched once."""

@@ -176,6 +176,10 @@ def _absent(
     if placed is not None:
         if now is not None and there:
             scene.explained.add((placed[0], now.artifact))
+            if now.canon in scene.names.placeholders and not scene.foreign(turn):
+                stray = scene.stray(value)  # a dummy in its place: is it itself anywhere else?
+                if stray is not None:
+                    return _astray(scene, row, turn, stray), False
             row = sent_as(row, now, scene.path(placed[0]))
             return _changed(scene, row, turn, index, value, placed[0], now)
         row = evolve(row, returned=scene.path(placed[0]))
@@ -206,7 +210,7 @@ def _changed(
         return evolve(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER), False
     if scene.probe.slot_holds(path, artifact, scene.part(turn).stand_ins.of(turn.blocks[index])):
         return evolve(row, fate=Fate.SUBSTITUTED, cause=Cause.READABLE_TEXT), False
-    if scene.probe.joined_seals(path, artifact, scene.lost_near(value)) > 1:
+    if scene.probe.joined_seals(path, artifact, scene.near(value)) > 1:
         return evolve(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS), True
     if cut_up(scene, turn, slot, value):
         return evolve(row, fate=Fate.SPLIT), True

@@ -55,7 +55,7 @@ def shape(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Fate | None:
 
 
 def unsigned_steps(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> frozenset[Trait]:
-    """How a turn is cut so that a later piece of it begins with a call that bears no seal at all.
+    """How a turn is cut so that a piece of it begins with a call that bears no seal at all.
 
     Nothing for a turn whose calls came without one, or whose pieces each begin with a value.
     """
@@ -65,10 +65,11 @@ def unsigned_steps(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> frozen
     first: dict[int, Placed] = {}
     for placed in sorted((pairs[i] for i in calls if i in pairs), key=lambda placed: placed[0]):
         first.setdefault(placed[0][0], placed)
-    bare = [slot[0] for slot, sent in list(first.values())[1:] if not sent.sealed]
-    if not bare:
+    bare = [slot[0] for slot, sent in first.values() if not sent.sealed]
+    if not bare or len(first) == 1:
         return frozenset()
-    alone = {scene.run_of[at] for at in bare} == {scene.run_of[min(first)]}
+    begun = {scene.run_of[at]: at for at in reversed(first)}
+    alone = not {*bare} & {*begun.values()}  # each run itself begins with a value
     return frozenset({Trait.UNSIGNED_STEP, Trait.SAME_STEP} if alone else {Trait.UNSIGNED_STEP})
 
 
@@ -93,7 +94,8 @@ def _shuffled(turn: Turn, pairs: dict[int, Placed]) -> bool:
 def closed_up(turn: Turn, pairs: dict[int, Placed]) -> frozenset[int]:
     """Indices of seals that now touch because what parted their two runs is gone (A5, A20).
 
-    That is a marker, or a call; what is sealed itself has a row of its own.
+    That is a marker, or a call, with its result where the server made that. Reasoning that is gone
+    has a row of its own, which says as much.
     """
     spend(len(turn.blocks))
     touching: set[int] = set()
@@ -102,7 +104,7 @@ def closed_up(turn: Turn, pairs: dict[int, Placed]) -> frozenset[int]:
         parted = any(block.kind in (Kind.MARKER, Kind.CALL) for block in gone)
         beside = pairs[before][0][0] == pairs[after][0][0]
         ends = turn.blocks[before].sealed and turn.blocks[after].sealed
-        if parted and beside and ends and not any(block.sealed for block in gone):
+        if parted and beside and ends and not any(b.sealed and b.reasons for b in gone):
             touching |= {before, after}
     return frozenset(touching)
 

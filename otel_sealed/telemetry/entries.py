@@ -18,7 +18,9 @@ from otel_sealed import vocab
 
 _LOG = logging.getLogger(vocab.SCOPE)
 MAX_BYTES: Final = 1 << 20
-"""Longest file that is read: some 5,000 entries, where a fleet has dozens."""
+"""Longest file that is read: 1,000 entries of 1,000 bytes, where a fleet has dozens of 300."""
+MAX_ENTRIES: Final = 1000
+"""Entries that are used: each finding may be compared with all of them."""
 TOO_LONG: Final = "longer than 1 MiB; take out what has expired"
 _MOST_LINES: Final = 10
 _LONGEST: Final = 500
@@ -46,6 +48,9 @@ class Form:
         entries: list[Mapping[str, Any]] = []
         complaints: list[str] = []
         for number, table in enumerate(self._tables(text), 1):
+            if number > MAX_ENTRIES:
+                complaints.append(f"only the first {MAX_ENTRIES:,} entries are used; take some out")
+                break
             fault = table if isinstance(table, str) else self._fault(table)
             if fault:
                 complaints.append(f"entry {number}: {fault}; the other entries are used")

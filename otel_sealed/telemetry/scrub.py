@@ -18,10 +18,12 @@ from __future__ import annotations
 import ast
 import base64
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, TypeAlias
 
+from otel_sealed import declared
 from otel_sealed.digest import glued
 
 Seen: TypeAlias = Callable[[str], bool]
@@ -32,44 +34,59 @@ SHORTEST: Final = 24
 _MOST_RUNS: Final = 512
 _NEAR: Final = 80
 _PREFIX: Final = 12
+_CONTENT: Final = "message_content"
+"""What OpenInference calls the blocks of a message, those of redacted thinking among them."""
 
-# These hold nothing but ciphertext; `signature` and `data` mean other things elsewhere, too.
-_SURE: Final = frozenset(
-    {
-        "thoughtsignature",
-        "thoughtsignatures",
-        "reasoningsignature",
-        "encryptedcontent",
-        "encryptedindex",
-        "encryptedstdout",
-        "encryptedreasoning",
-        "redactedcontent",
-        "reasoningopaque",
-    }
+# What other tracers and clouds call sealed values; no dialect has a field of these names.
+_OTHERS: Final = frozenset(
+    {"encrypted_reasoning", "reasoning_opaque", "reasoning_signature", "redacted_content"}
 )
-_HOLDS_DATA: Final = re.compile(r"redacted|reasoning_details")
-_LIKELY: Final = frozenset({"signature", "data"})
-_NAME: Final = (
-    r"(?:thought|reasoning)_?[sS]ignature|encrypted_?(?:[cC]ontent|[iI]ndex|[sS]tdout|[rR]easoning)"
-    r"|redacted_?[cC]ontent|reasoning_?[oO]paque|signature|data"
-)
-_HINTS: Final = (
-    "ignature",
-    "ncrypted",
-    "edacted",
-    "paque",
-    "__thought__",
-)  # without one no key is in a text
+
+
+def _folded(key: str) -> str:
+    return key.replace("_", "").lower()
+
+
+def _spelled(keys: Iterable[str]) -> str:
+    """A pattern of keys, with underscores or humps between their words, the longest first."""
+    return "|".join(
+        "_?".join(
+            word if at == 0 else f"[{word[0]}{word[0].upper()}]{re.escape(word[1:])}"
+            for at, word in enumerate(key.split("_"))
+        )
+        for key in sorted(keys, key=lambda key: (-len(key), key))
+    )
+
+
+def _humped(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _hints() -> tuple[str, ...]:
+    """Texts without one of which no key is in a text, but for the first letter of a key."""
+    words = (*_CERTAIN, *declared.OPAQUE, *declared.LISTED, *chain(*declared.NEAR.values()))
+    found = {spelled[1:] for word in words for spelled in (word, _humped(word))}
+    found |= declared.MARKS
+    return tuple(sorted(x for x in found if not any(y in x for y in found - {x})))
+
+
+_CERTAIN: Final = declared.ALWAYS | _OTHERS
+_SURE: Final = frozenset(map(_folded, _CERTAIN | declared.LISTED))
+_OPAQUE: Final = frozenset(map(_folded, declared.OPAQUE))
+_NEAR_WORDS: Final = {_folded(key): words for key, words in declared.NEAR.items()}
+_NAME: Final = _spelled(_CERTAIN | declared.OPAQUE | declared.NEAR.keys())
+_HINTS: Final = _hints()
 # A run of backslashes is read once, from its beginning, however it goes on.
 _ESCAPED: Final = r"(?<!\\)\\++(?:/|u00[0-9a-fA-F]{2})"
 _SPELT: Final = rf"(?:[A-Za-z0-9+/_=-]|{_ESCAPED})"
 _NAMED: Final = re.compile(
     rf"(?P<head>(?<![A-Za-z])(?P<name>{_NAME})\\*[\"']?\s*[:=]\s*\\*[\"'])(?P<value>{_SPELT}{{4,}})"
 )
-# LiteLLM lists signatures beside a message
-_LISTED: Final = re.compile(r"(thought_?[sS]ignatures\\*[\"']?\s*[:=]\s*)(\[[^\]]*)")
-# and hides one in the id of a tool call, and other tracers copy ids
-_IN_ID: Final = re.compile(rf"(?<=__thought__){_SPELT}{{{SHORTEST},}}")
+_LISTED: Final = re.compile(rf"((?:{_spelled(declared.LISTED)})\\*[\"']?\s*[:=]\s*)(\[[^\]]*)")
+# other tracers copy ids
+_MARKED: Final = "|".join(f"(?<={re.escape(mark)})" for mark in sorted(declared.MARKS))
+_IN_ID: Final = re.compile(rf"(?:{_MARKED}){_SPELT}{{{SHORTEST},}}")
 _BYTES: Final = re.compile(
     r"""\bb(?:'(?P<one>(?:[^'\\]|\\.){8,100000}?)'|"(?P<two>(?:[^"\\]|\\.){8,100000}?)")""",
     re.DOTALL,
@@ -84,7 +101,9 @@ _ESCAPED_RUN: Final = re.compile(rf"{_SPELT}{{{SHORTEST},}}")
 _QUOTED: Final = re.compile(r"\\([\\'\"])")
 _DEEPEST: Final = 4
 _ESCAPE: Final = re.compile(r"(?<!\\)\\++(?:/|u00([0-9a-fA-F]{2}))")
-_SIGNATURE_BEFORE: Final = re.compile(r"(?:thought|reasoning)_?[sS]ignature\W*\Z")
+_BEFORE_BYTES: Final = re.compile(
+    rf"(?:{_spelled(declared.IN_BYTES | {'reasoning_signature'})})\W*\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +165,13 @@ def _starts(text: str, start: int, end: int) -> Iterator[int]:
 def sealed_key(key: str, value: str) -> bool:
     """Whether an attribute of this name with this value holds something sealed."""
     *way, last = [p for p in key.replace("-", "_").split(".") if not p.isdecimal()] or [key]
-    name = last.replace("_", "").lower()
+    name = _folded(last)
     if name in _SURE:
         return True
-    if name == "data":
-        return bool(way) and (way[-1] == "message_content" or _HOLDS_DATA.search(key) is not None)
-    return name == "signature" and _opaque(value)
+    if name in _NEAR_WORDS:
+        inside = bool(way) and way[-1] == _CONTENT
+        return inside or any(word in key for word in _NEAR_WORDS[name])
+    return name in _OPAQUE and _opaque(value)
 
 
 def _opaque(value: str) -> bool:
@@ -160,12 +180,15 @@ def _opaque(value: str) -> bool:
 
 def _named(found: re.Match[str], wire: Wire) -> str:
     value = _unescaped(found["value"])
-    name = found["name"].replace("_", "").lower()
-    if name in _LIKELY and not _opaque(value) and not wire.seen(value):
-        return found[0]
-    if name == "data" and not _redacted(found) and not wire.seen(value):
-        return found[0]
-    return f"{found['head']}{marker(wire, value)}"
+    name = _folded(found["name"])
+    words = _NEAR_WORDS.get(name)
+    if words is None and name not in _OPAQUE:
+        certain = True
+    else:
+        certain = _opaque(value) and (words is None or _is_near(found, words))
+    if certain or wire.seen(value):
+        return f"{found['head']}{marker(wire, value)}"
+    return found[0]
 
 
 def _list(found: re.Match[str], wire: Wire) -> str:
@@ -173,10 +196,10 @@ def _list(found: re.Match[str], wire: Wire) -> str:
     return f"{found[1]}{inside}"
 
 
-def _redacted(found: re.Match[str]) -> bool:
+def _is_near(found: re.Match[str], words: Iterable[str]) -> bool:
     text, at, end = found.string, found.start(), found.end()
     around = text[max(0, at - _NEAR) : at], text[end : end + _NEAR]
-    return any(word in near for near in around for word in ("redacted", "reasoning.encrypted"))
+    return any(word in near for near in around for word in words)
 
 
 def _literal(found: re.Match[str], wire: Wire) -> str:
@@ -186,7 +209,7 @@ def _literal(found: re.Match[str], wire: Wire) -> str:
         return found[0]
     value = base64.b64encode(content).decode()
     before = found.string[max(0, found.start() - 24) : found.start()]
-    if wire.seen(value) or _SIGNATURE_BEFORE.search(before):
+    if wire.seen(value) or _BEFORE_BYTES.search(before):
         return f"{marker(wire, value)}"
     return found[0]
 

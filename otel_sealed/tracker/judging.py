@@ -164,6 +164,9 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
     if disturbed(rows, search, core.ledger):
         return None
     outcomes = align(lineage, messages, names, search, core.vendor_of)
+    changed = (o.finding for o in outcomes if o.finding.fate is Fate.MODIFIED)
+    if any(finding.artifact in asked.tools.seals for finding in changed):
+        return None  # what it was changed into may hold, or be, a seal of what is settled
     try:
         before = _changed(asked, stand)
     except LookupError:

@@ -245,7 +245,7 @@ class Observation:
         if "budget_below_minimum" in self._facts.flags and came and Kind.REASONING not in came:
             missing.append("request.thinking")
         if self._facts.operation == "compact" and came and Kind.COMPACTION not in came:
-            missing.append(f"{self._dialect.name}.compaction.encrypted_content")
+            missing.extend(self._dialect.sealed_in(Kind.COMPACTION)[:1])
         for artifact in dict.fromkeys(missing):
             row = Finding(artifact, Fate.ABSENT_AT_SOURCE, locus=Locus.SOURCE)
             yield judge(row, self._dialect)

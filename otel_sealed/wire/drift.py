@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from otel_sealed.contract import Carrier, Dialect
+from otel_sealed.contract import Carrier, Dialect, snake
 from otel_sealed.steps import spend
 from otel_sealed.vocab import word
 
@@ -17,7 +17,6 @@ _NAME = re.compile(
     r"signature|encrypt|cipher|sealed|opaque|redacted|fingerprint|continuation", re.IGNORECASE
 )
 _LOOKS = re.compile(r"[A-Za-z0-9+/_-]{64,}={0,2}")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _MIXED = re.compile(r"\A(?=.*[a-z])(?=.*[A-Z])(?=.*\d)")
 _MIN_NAMED = 16
 _MAX_DEPTH = 12
@@ -34,7 +33,7 @@ def drift(parts: tuple[tuple[str, Any], ...], dialect: Dialect) -> tuple[tuple[s
         if count >= _MAX_STRINGS or len(found) >= _MAX_FOUND:
             break
         if not described and len(text) >= _MIN_NAMED and _sealed_looking(key, text):
-            found.setdefault(word(_snake(key)), len(text))
+            found.setdefault(word(snake(key)), len(text))
     return tuple(found.items())
 
 
@@ -89,7 +88,3 @@ def _keys(carrier: Carrier) -> frozenset[str]:
     keys = [name for f in carrier.fields for name in f.names()]
     keys += [*carrier.ids, *carrier.payload, *carrier.shadows, carrier.arguments, carrier.result]
     return frozenset(key.rsplit(".", 1)[-1] for key in keys if key) | carrier.keys
-
-
-def _snake(key: str) -> str:
-    return _HUMP.sub("_", key).lower()

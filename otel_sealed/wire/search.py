@@ -186,6 +186,10 @@ class Search:
                     return told
         return None
 
+    def prose(self, path: str, artifact: str) -> bool:
+        """Whether a slot holds words with spaces between them, which nobody issues as a seal."""
+        return " " in (self.slot(path, artifact) or "").strip()
+
     def encoded(self, path: str, artifact: str) -> tuple[bytes, ...]:
         """`canon` digests of what the value in a slot is an encoding of; none for most."""
         text = self.slot(path, artifact)

@@ -89,6 +89,21 @@ def test_calls_of_one_answer_in_two_messages(
     assert expected in rows(dialect, parallel(dialect), change)
 
 
+@pytest.mark.parametrize("between", [True, False], ids=["two steps", "two contents in a row"])
+def test_a_first_step_that_begins_with_the_unsigned_call_breaks(*, between: bool) -> None:
+    """G14: it is not the later step alone that has to begin with a value."""
+
+    def change(body: Body) -> Body:
+        body = in_steps("gemini", answers_between=between)(body)
+        told = body["contents"]
+        one, two = (i for i, c in enumerate(told) if c["role"] == "model")
+        told[one], told[two] = told[two], told[one]
+        return body
+
+    found = rows("gemini", parallel("gemini"), change)
+    assert [row[1] for row in found] == ["breaks"]
+
+
 @pytest.mark.parametrize("dialect", SEALS)
 def test_two_messages_in_a_row_that_each_begin_with_a_value_are_no_split(dialect: str) -> None:
     change = in_steps(dialect, answers_between=False, value=DUMMY)
@@ -130,6 +145,24 @@ def test_a_dummy_where_the_seal_was_that_is_elsewhere_is_a_loss_of_both() -> Non
 
     answer = candidate(part("text", signed=False), part("call"))
     assert rows("gemini", answer, edit(move)) == [
+        ("misplaced", "degrades", "G6", False),
+        ("fabricated", "degrades", "G9", False),
+    ]
+
+
+@pytest.mark.parametrize("where", ["response", "id"])
+def test_so_it_is_where_no_part_of_the_model_has_the_seal(where: str) -> None:
+    """On the response of the function, or in its id: the seal is nobody's, the call has a dummy."""
+
+    def move(body: Body) -> None:
+        (one,) = parts_of(body)
+        seal, one["thoughtSignature"] = one["thoughtSignature"], DUMMY
+        if where == "id":
+            one["functionCall"]["id"] += f"__thought__{seal}"
+        else:
+            body["contents"][2]["parts"][0]["thoughtSignature"] = seal
+
+    assert rows("gemini", candidate(part("call")), edit(move)) == [
         ("misplaced", "degrades", "G6", False),
         ("fabricated", "degrades", "G9", False),
     ]

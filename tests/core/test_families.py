@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from otel_sealed.contract import Pair, Reads
 from otel_sealed.model import Verdict
-from otel_sealed.providers.families import Families
+from otel_sealed.providers.families import Families, bounded
 from otel_sealed.tracker import Tracker
 from tests.core.builders import (
     MINT,
@@ -25,6 +26,7 @@ from tests.core.builders import (
     without,
 )
 from tests.core.conversations import KEY, Body, Change, row_of, same
+from tests.linear import Matcher
 
 SIGNATURE = "anthropic.thinking.signature"
 BLOB = "openai.reasoning.encrypted_content"
@@ -184,3 +186,69 @@ def test_a_gemini_signature_left_behind_for_another_vendor_is_right() -> None:
     body = {"model": "claude-opus-5", "thinking": {"type": "adaptive"}, "messages": messages}
     report = tracker.observe(Exchange(APIS["anthropic"], request=body, conversation="c"))
     assert ("dropped", "allowed") == row_of(report, "gemini.part.thought_signature")[:2]
+
+
+# ------------------------------------------------------------------------------ patterns of owners
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(a+)+$",
+        r"(a|aa)*$",
+        r"(?:a?)*?b",
+        r"(?:ab){2,}",
+        r"a*a*a*b",
+        r"a.*b.*c",
+        "a?" * 20 + "b",
+        r"(a)(?=b)\1",
+        r"(?P<x>a)(?P=x)",
+        r"(?<=a)b",
+        r"(?>.*?.*?a)",
+        r"(?>(?:a|b)*)",
+        r"x{1,9}y{1,9}",
+    ],
+)
+def test_a_pattern_that_could_take_long_is_refused(pattern: str) -> None:
+    row = Pair("anthropic", pattern, "opus", Reads.READ, "measured")
+    with pytest.raises(ValueError, match="repeats too much"):
+        Tracker(KEY, families=(row,))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "",
+        r"sonnet-5$",
+        r"claude-(?!(fable|mythos)-5(-\d{8})?$)",
+        r"\Agpt-5\.6-[a-z]+\Z",
+        r"\A(?s:gpt.*)\Z",
+        r"a{3}b?",
+    ],
+)
+def test_a_plain_pattern_is_used(pattern: str) -> None:
+    assert bounded(pattern)
+
+
+def test_what_is_used_takes_few_steps_for_the_longest_name() -> None:
+    """All of them at once: one repeat, two optional parts, and stars of a glob."""
+    worst = r"(?s:(?>.*?a)(?>.*?[ab])(?>.*?ab)[ab]*a?(?:ab)?c)"
+    assert bounded(worst)
+    matcher = Matcher(re.compile(worst))
+    assert max(matcher.count(text * 80) for text in ("ab", "aa", "ba")) < 10**6
+
+
+def test_a_name_that_is_too_long_to_be_one_is_not_looked_up() -> None:
+    row = Pair("anthropic", "", "", Reads.REFUSED, "measured")
+    long, longer = "m" * 160, "m" * 161
+    families = Families((row,))
+    assert families.reads("anthropic", "", long, "r") is Reads.REFUSED
+    assert families.reads("anthropic", "", longer, "r") is Reads.UNKNOWN
+    assert families.reads("anthropic", "", "r", longer) is Reads.UNKNOWN
+
+
+def test_answers_are_kept_for_a_bounded_number_of_names() -> None:
+    families = Families()
+    for number in range(5_000):
+        families.reads("anthropic", "", f"claude-{number}", "claude-opus-5")
+    assert len(families._known) <= 1024

@@ -187,6 +187,7 @@ def passes_metadata(body: Body) -> None:
     ("host", "provider", "verdict"),
     [
         ("api.openai.com", "openai", "allowed"),
+        ("API.OpenAI.com:443", "openai", "allowed"),
         ("eu.api.openai.com", "openai", "allowed"),
         ("chatgpt.com", "openai", "allowed"),
         (None, "openai", "allowed"),
@@ -237,6 +238,15 @@ def test_a_made_up_summary_with_an_untouched_seal(
         if f.verdict.value != "ok"
     ]
     assert found == [(ENVELOPE, verdict, rule, disputed)]
+
+
+@pytest.mark.parametrize(
+    ("model", "around", "verdict"), [("gpt-5.6-sol", {}, "allowed"), ("grok-4", XAI, "degrades")]
+)
+def test_a_summary_in_other_words_is_a_changed_key(model: str, around: Body, verdict: str) -> None:
+    """Gained or changed."""
+    found = rows(response(reasoning("As it was."), call(), model=model), edit(retells), **around)
+    assert [row[:3] for row in found] == [(ENVELOPE, "envelope_modified", verdict)]
 
 
 @pytest.mark.parametrize("value", [[], None, ...], ids=["empty", "null", "gone"])

@@ -625,7 +625,9 @@ CASES: dict[str, dict[str, tuple[Case, Case]]] = {
         ),
         "O9": (
             once("openai", response(reasoning(), call()), edit(reworded)),
-            once("openai", response(reasoning("Before."), call()), edit(reworded)),
+            once(
+                "openai", response(reasoning("Before."), call()), sets("summary", [], "reasoning")
+            ),
         ),
         "O12": (
             once("openai", response(reasoning(), call()), account="two"),

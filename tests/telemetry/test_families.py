@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import re
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 
 from otel_sealed.contract import Pair, Reads
 from otel_sealed.instrument import build
-from otel_sealed.providers.families import Families
+from otel_sealed.providers.families import Families, bounded
+from otel_sealed.telemetry.entries import MAX_ENTRIES
 from otel_sealed.telemetry.families import FORM, pair, read
 from otel_sealed.telemetry.settings import Settings, page
 from tests.core.builders import chat, message, text, thinking
 from tests.core.conversations import row_of
+from tests.linear import Matcher
 
 ENTRY = """\
 [[family]]
@@ -38,7 +41,8 @@ def rows(text: str) -> tuple[Pair, ...]:
         ("claude-sonnet-5-20260801", "claude-opus-5", Reads.DROPPED),
         ("claude-sonnet-5", "claude-opus-5-5", Reads.UNKNOWN),
         ("us.claude-sonnet-5", "claude-opus-5", Reads.UNKNOWN),
-        ("claude-sonnet.5", "claude-opus-5", Reads.UNKNOWN),
+        ("claude-sonnet_5", "claude-opus-5", Reads.UNKNOWN),
+        ("claude-sonnet.5", "claude-opus-5", Reads.DROPPED),  # the spelling of a relay
     ],
 )
 def test_a_name_with_a_star_is_the_whole_name(producer: str, reader: str, found: Reads) -> None:
@@ -106,3 +110,24 @@ def test_the_settings_name_the_file_and_its_rows_reach_the_verdict(tmp_path: Pat
         tracker=made.tracker,  # type: ignore[arg-type]
     )[0]
     assert row_of(report, "anthropic.thinking.signature") == ("intact", "degrades", "A15")
+
+
+def test_every_name_with_stars_is_a_bounded_pattern() -> None:
+    source = random.Random(7)
+    for _ in range(3_000):
+        glob = "".join(source.choices("ab*?[]!-^.\\(){}|+$1 ", k=source.randrange(1, 40)))
+        entry = {"vendor": "v", "reads": "read", "source": "s", "reader": "r", "producer": glob}
+        assert bounded(pair(entry).producer), glob
+
+
+@pytest.mark.parametrize("glob", ["*a" * 250, "a*" * 250, "*?" * 250, "*[ab]" * 100, "*ab" * 160])
+def test_a_name_with_hundreds_of_stars_takes_few_steps(glob: str) -> None:
+    entry = {"vendor": "v", "reads": "read", "source": "s", "reader": "r", "producer": glob}
+    matcher = Matcher(re.compile(pair(entry).producer))
+    assert max(matcher.count(text * 80 + "!") for text in ("ab", "aa", "ba")) < 10**5
+
+
+def test_of_very_many_entries_the_first_thousand_are_used() -> None:
+    entries, complaints = FORM.parse(ENTRY * (MAX_ENTRIES + 5))
+    assert len(entries) == MAX_ENTRIES == 1000
+    assert complaints == ("only the first 1,000 entries are used; take some out",)

@@ -193,7 +193,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "A15",
-        "seals of another vendor are rightly left behind",
+        "a block that this vendor or this model cannot read is rightly left behind",
         _GONE,
         V.ALLOWED,
         when={T.FOREIGN_TURN},
@@ -281,7 +281,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "A15",
-        "a block this model cannot read is rightly left behind",
+        "a block that this vendor or this model cannot read is rightly left behind",
         _GONE,
         V.ALLOWED,
         artifacts=_SEALS,
@@ -290,7 +290,8 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "A13",
-        "leaving out all thinking from a changed point on is the way out, also in the tool loop",
+        "leaving out all thinking from a point on, or from the front, is accepted: the way out of a"
+        " changed prefix, also in the tool loop",
         _GONE,
         V.ALLOWED,
         artifacts=_SEALS,
@@ -336,7 +337,7 @@ RULES: tuple[Rule, ...] = (
     rule(
         "A1",
         "the thinking of the assistant turn that a tool loop continues comes back as produced",
-        {F.DROPPED, F.SUBSTITUTED, *_CHANGED},
+        {F.DROPPED, F.SUBSTITUTED, *_BENT},
         V.BREAKS,
         artifacts=_SEALS,
         when={T.IN_LOOP},
@@ -371,7 +372,8 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "A13",
-        "leaving out all thinking from a point on, or from the front, is accepted",
+        "leaving out all thinking from a point on, or from the front, is accepted: the way out of a"
+        " changed prefix, also in the tool loop",
         {F.DROPPED},
         V.ALLOWED,
         artifacts=_SEALS,

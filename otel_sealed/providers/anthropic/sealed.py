@@ -5,7 +5,7 @@ Sources: docs/contract/anthropic.md. Checked 2026-11-29.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field, Gap, Guard, Path, Proof
+from otel_sealed.contract import Carrier, Field, Gap, Guard, Named, Path, Proof
 from otel_sealed.model import Kind, Role
 
 _THINKING_KEYS = frozenset({"type"})
@@ -19,7 +19,7 @@ CARRIERS = (
         "thinking",
         Kind.REASONING,
         fields=(
-            Field("signature", "anthropic.thinking.signature"),
+            Field("signature", "anthropic.thinking.signature", named=Named.OPAQUE),
             Field("thinking", "anthropic.thinking.text", Role.SIGNED),
         ),
         payload=("thinking",),
@@ -30,7 +30,9 @@ CARRIERS = (
     Carrier(
         "redacted_thinking",
         Kind.REASONING,
-        fields=(Field("data", "anthropic.redacted_thinking.data"),),
+        fields=(
+            Field("data", "anthropic.redacted_thinking.data", named=Named.NEAR, near=("redacted",)),
+        ),
         keys=_THINKING_KEYS,
         envelope="anthropic.redacted_thinking.envelope",
     ),
@@ -50,6 +52,7 @@ CARRIERS = (
                     Gap(Guard.MUTATION, "no host is known that spoils a signed compaction"),
                     _NEVER_COMPACTED,
                 ),
+                named=Named.OPAQUE,
             ),
             Field("content", "anthropic.compaction.text", Role.SIGNED),
         ),

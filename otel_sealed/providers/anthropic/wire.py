@@ -294,11 +294,4 @@ DIALECT = Dialect(
     rules=RULES,
     impossible=IMPOSSIBLE,
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
-    sealed_keys={
-        "signature": "signature",
-        "encrypted_content": "encrypted_content",
-        "encrypted_index": "encrypted_index",
-        "encrypted_stdout": "encrypted_stdout",
-        "data": "data",
-    },
 )

@@ -146,7 +146,7 @@ _GOOGLES: tuple[Rule, ...] = (
     ),
     rule(
         "G6",
-        "a signature on another part, a documented dummy in its place: accepted, and a loss",
+        "a signature stays where it came: elsewhere it is a loss, a dummy in its place or not",
         {F.MISPLACED, F.RETYPED},
         V.DEGRADES,
         artifacts=_SIGNATURES,
@@ -165,7 +165,7 @@ _GOOGLES: tuple[Rule, ...] = (
     ),
     rule(
         "G6",
-        "a signature stays where it came",
+        "a signature stays where it came: elsewhere it is a loss, a dummy in its place or not",
         _MOVED,
         V.DEGRADES,
         artifacts=_SIGNATURES,
@@ -293,7 +293,7 @@ _RELAYS: tuple[Rule, ...] = (
         "Gemini behind a relay needs the seal of its first call back, as at home",
         _GONE,
         V.BREAKS,
-        artifacts=_DETAILS,
+        artifacts=("openrouter.reasoning_details.data",),
         when={T.FIRST_CALL, T.IN_LOOP, T.GEMINI_3},
         source="D thought-signatures; I openrouter-examples#67: refused or a malformed call",
     ),

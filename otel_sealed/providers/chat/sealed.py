@@ -5,7 +5,7 @@ Sources: docs/contract/chat.md. Checked 2026-11-30.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field, Gap, Guard, Path, Proof
+from otel_sealed.contract import Carrier, Field, Gap, Guard, Named, Path, Proof
 from otel_sealed.model import Kind, Role
 
 _DETAIL_ID = Field("id", "openrouter.reasoning_details.id", Role.ID)
@@ -39,7 +39,7 @@ CARRIERS = (
         "reasoning.text",
         Kind.REASONING,
         fields=(
-            Field("signature", "openrouter.reasoning_details.signature"),
+            Field("signature", "openrouter.reasoning_details.signature", named=Named.OPAQUE),
             Field("text", "openrouter.reasoning_details.text", Role.SIGNED),
             _DETAIL_ID,
         ),
@@ -50,7 +50,15 @@ CARRIERS = (
     Carrier(
         "reasoning.encrypted",
         Kind.REASONING,
-        fields=(Field("data", "openrouter.reasoning_details.data"), _DETAIL_ID),
+        fields=(
+            Field(
+                "data",
+                "openrouter.reasoning_details.data",
+                named=Named.NEAR,
+                near=("reasoning.encrypted", "reasoning_details"),
+            ),
+            _DETAIL_ID,
+        ),
         keys=frozenset({"type", "format", "index"}),
     ),
     Carrier("reasoning.summary", Kind.REASONING, payload=("summary",), shadows=("summary",)),
@@ -59,7 +67,12 @@ CARRIERS = (
         "thinking",
         Kind.REASONING,
         fields=(
-            Field("signature", "litellm.thinking_blocks.signature", gaps=_NO_LITELLM),
+            Field(
+                "signature",
+                "litellm.thinking_blocks.signature",
+                gaps=_NO_LITELLM,
+                named=Named.OPAQUE,
+            ),
             Field("thinking", "litellm.thinking_blocks.text", Role.SIGNED),
         ),
         payload=("thinking",),
@@ -69,7 +82,15 @@ CARRIERS = (
     Carrier(
         "redacted_thinking",
         Kind.REASONING,
-        fields=(Field("data", "litellm.thinking_blocks.data", gaps=_NO_LITELLM),),
+        fields=(
+            Field(
+                "data",
+                "litellm.thinking_blocks.data",
+                gaps=_NO_LITELLM,
+                named=Named.NEAR,
+                near=("redacted",),
+            ),
+        ),
         keys=frozenset({"type", "cache_control"}),
     ),
     Carrier(

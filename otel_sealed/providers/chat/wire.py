@@ -255,10 +255,5 @@ DIALECT = Dialect(
     impossible=IMPOSSIBLE,
     messages_are_steps=True,
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
-    sealed_keys={
-        "signature": "signature",
-        "data": "data",
-        "thought_signature": "thought_signature",
-        "encrypted_content": "encrypted_content",
-    },
+    also_sealed=("encrypted_content",),
 )

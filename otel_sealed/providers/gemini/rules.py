@@ -141,7 +141,8 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "G6",
-        "a signature on another part, a documented dummy in its place: accepted, and a loss",
+        "a signature stays on its part, an answer or a thought as it was: elsewhere it is a loss, a"
+        " dummy in its place or not",
         {F.MISPLACED, F.RETYPED},
         V.DEGRADES,
         when={T.DUMMY_IN_PLACE},
@@ -158,7 +159,8 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "G6",
-        "a signature stays on its part, and that is an answer or a thought as it was",
+        "a signature stays on its part, an answer or a thought as it was: elsewhere it is a loss, a"
+        " dummy in its place or not",
         _MOVED,
         V.DEGRADES,
         source="C pydantic models/google.py; C strands-agents 1.62 sends `thought: true`",

@@ -201,5 +201,4 @@ DIALECT = Dialect(
     constants=(Constant(313, "6e7a63a6f9cccdec755b924cd369ae500c9348c558e074d3a02caf5939b00cf4"),),
     messages_are_steps=True,
     models=lambda model: not model or _KNOWN_MODEL.search(model) is not None,
-    sealed_keys={"thoughtSignature": "thought_signature", "thought_signature": "thought_signature"},
 )

@@ -5,7 +5,7 @@ Sources: docs/contract/interactions.md. Checked 2026-11-29.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field, Gap, Guard, Path
+from otel_sealed.contract import Carrier, Field, Gap, Guard, Named, Path
 from otel_sealed.model import Kind
 
 _SIGNED_STEPS = (
@@ -23,13 +23,17 @@ _NOT_PLAYED = (
     Gap(Guard.MUTATION, "no host is known that spoils a step"),
     Gap(Guard.STRICT, "the strict provider does not speak this wire: what the API refuses is open"),
 )
-_STEP = Field("signature", "interactions.step.signature", gaps=_NOT_PLAYED)
+_STEP = Field("signature", "interactions.step.signature", gaps=_NOT_PLAYED, named=Named.OPAQUE)
 
 CARRIERS = (
     Carrier(
         "thought",
         Kind.REASONING,
-        fields=(Field("signature", "interactions.thought.signature", gaps=_NOT_PLAYED),),
+        fields=(
+            Field(
+                "signature", "interactions.thought.signature", gaps=_NOT_PLAYED, named=Named.OPAQUE
+            ),
+        ),
         shadows=("summary",),
         keys=frozenset({"type", "summary"}),
     ),

@@ -158,5 +158,4 @@ DIALECT = Dialect(
     impossible=IMPOSSIBLE,
     models=lambda model: model.startswith(("gemini-", "models/gemini-", "deep-research")),
     tools_separate=False,
-    sealed_keys={"signature": "signature"},
 )

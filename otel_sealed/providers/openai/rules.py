@@ -40,7 +40,8 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O2",
-        "items are put into a conversation in several requests, and together they are judged by it",
+        "what the server stores need not be sent: an item is resolved by its id, and those that are"
+        " added to a conversation are judged together with it",
         {F.DROPPED, F.ORPHANED},
         V.ALLOWED,
         when={T.ADDS_ITEMS},
@@ -81,7 +82,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O12",
-        "a blob this model cannot decrypt is rightly left behind",
+        "a blob that this vendor or this model cannot decrypt is rightly left behind",
         _GONE,
         V.ALLOWED,
         when={T.REFUSED_MODEL},
@@ -249,18 +250,10 @@ RULES: tuple[Rule, ...] = (
         {F.ORPHANED},
         V.BREAKS,
         artifacts=("openai.reasoning",),
-        when={T.ID_LOST},
-        source="I mastra#11103, OpenHands software-agent-sdk PR 1754, cline PR 7842,"
-        " openai-node#1567; M a pydantic-ai recording (400), an ellmer one (a call, accepted)",
+        source="I continue#8933, vercel/ai#7099, openai-node#1567, mastra#14048; mastra#11103,"
+        " OpenHands software-agent-sdk PR 1754, cline PR 7842; M a pydantic-ai recording (400), an"
+        " ellmer one (a call, accepted)",
         checked="2026-12-01",
-    ),
-    rule(
-        "O3",
-        "a reasoning item needs the item that followed it",
-        {F.ORPHANED},
-        V.BREAKS,
-        artifacts=("openai.reasoning",),
-        source="I continue#8933, vercel/ai#7099, openai-node#1567, mastra#14048",
     ),
     rule(
         "O4",
@@ -280,7 +273,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "X9",
-        "on xAI readable text moved into a made-up summary changes the item (one report)",
+        "on xAI a summary that is made up, or says something else, changes the item (one report)",
         {F.ENVELOPE_MODIFIED},
         V.DEGRADES,
         when={T.RESTATED, T.XAI},
@@ -290,7 +283,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O9",
-        "a summary is optional and no part of the seal: one that did not come may be made up",
+        "a summary is optional and no part of the seal: it may be made up, or say something else",
         {F.ENVELOPE_MODIFIED},
         V.ALLOWED,
         when={T.RESTATED},
@@ -307,7 +300,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O12",
-        "seals of another vendor are rightly left behind",
+        "a blob that this vendor or this model cannot decrypt is rightly left behind",
         _GONE,
         V.ALLOWED,
         when={T.FOREIGN_TURN},
@@ -325,7 +318,8 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "O2",
-        "a stored reasoning item is resolved by its id",
+        "what the server stores need not be sent: an item is resolved by its id, and those that are"
+        " added to a conversation are judged together with it",
         {F.DROPPED},
         V.ALLOWED,
         artifacts=_SEAL,

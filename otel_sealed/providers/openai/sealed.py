@@ -5,7 +5,7 @@ Sources: docs/contract/openai.md. Checked 2026-11-29.
 
 from __future__ import annotations
 
-from otel_sealed.contract import Carrier, Field, Gap, Guard, Path
+from otel_sealed.contract import Carrier, Field, Gap, Guard, Named, Path
 from otel_sealed.model import Kind, Role
 
 _PASSED = frozenset({"internal_chat_message_metadata_passthrough"})
@@ -85,6 +85,7 @@ CARRIERS = (
                     Gap(Guard.DROPPED, "no source says what becomes of a program without it"),
                     *_NOT_PLAYED,
                 ),
+                named=Named.NEVER,
             ),
             Field("code", "openai.program.code", Role.SIGNED),
         ),

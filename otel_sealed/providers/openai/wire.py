@@ -32,7 +32,7 @@ _FREE_INSTRUCTIONS = re.compile(r"(^|[./])gpt-6\.[2-9]")
 # O15: the gpt-5.6 family defaults to all_turns, earlier models to current_turn
 _ALL_TURNS = re.compile(r"(^|[./])gpt-(5\.[6-9]|[6-9])")
 # O23: hosts of OpenAI's own, in any region; what Codex adds to every item is theirs alone
-_OWN_HOST = re.compile(r"(^|\.)(api\.openai\.com|chatgpt\.com)(:\d+)?$")
+_OWN_HOST = re.compile(r"(^|\.)(api\.openai\.com|chatgpt\.com)(:\d+)?$", re.IGNORECASE)
 
 
 def _asks(body: Mapping[str, Any]) -> bool:
@@ -281,9 +281,5 @@ DIALECT = Dialect(
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
     tools_separate=False,
     seals_anew=True,
-    sealed_keys={
-        "encrypted_content": "encrypted_content",
-        "signature": "signature",
-        "fingerprint": "fingerprint",
-    },
+    also_sealed=("signature",),
 )

@@ -1,0 +1,153 @@
+"""Kinds that cases of an independent reading of the contract showed: each one fact of a host."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from otel_sealed.model import Report
+from tests.core.builders import (
+    MINT,
+    blocks,
+    call,
+    chat,
+    edit,
+    message,
+    reasoning,
+    response,
+    said,
+    searched,
+    text,
+    thinking,
+    use,
+)
+from tests.core.conversations import Body, replay
+
+SIGNATURE = "anthropic.thinking.signature"
+SEAL = "openai.reasoning.encrypted_content"
+PAIR = "openai.reasoning"
+
+
+def fates(report: Report, artifact: str) -> list[str]:
+    return [f.fate.value for f in report.findings if f.artifact == artifact]
+
+
+def orphans(answer: Body, change: Any) -> list[tuple[str, str, str]]:
+    report = replay("openai", answer, edit(change))
+    return [
+        (f.verdict.value, f.rule, "disputed" if f.disputed else "")
+        for f in report.findings
+        if f.artifact == PAIR
+    ]
+
+
+# ------------------------------------------------------------- what follows a reasoning item (O3)
+
+
+@pytest.mark.parametrize("first", [call, said], ids=["call", "message"])
+def test_reasoning_needs_the_first_item_that_followed_it(first: Any) -> None:
+    """A later one of the same answer is none."""
+    found = orphans(response(reasoning(), first(), call()), lambda body: body["input"].pop(2))
+    assert found == [("breaks", "O3", "")]
+
+
+def test_of_parallel_calls_a_later_one_may_be_pruned() -> None:
+    def prune(body: Body) -> None:
+        gone = body["input"].pop(3)["call_id"]
+        body["input"] = [item for item in body["input"] if item.get("call_id") != gone]
+
+    assert orphans(response(reasoning(), call(), call()), prune) == []
+
+
+@pytest.mark.parametrize("anew", ["It was written anew.", None], ids=["rewritten", "same"])
+def test_a_message_under_another_id_is_another_item(anew: str | None) -> None:
+    def rename(body: Body) -> None:
+        item = body["input"][2]
+        item["id"] = MINT.name("msg")
+        if anew is not None:
+            item["content"][0]["text"] = anew
+
+    assert orphans(response(reasoning(), said()), rename) == [("breaks", "O3", "")]
+
+
+def test_a_message_edited_under_its_own_id_is_the_same_item() -> None:
+    def reword(body: Body) -> None:
+        body["input"][2]["content"][0]["text"] = "It was put in other words."
+
+    assert orphans(response(reasoning(), said()), reword) == []
+
+
+@pytest.mark.parametrize("words", ["", "I look it up."], ids=["empty", "text"])
+def test_a_text_of_the_hosts_between_reasoning_and_call_is_disputed(words: str) -> None:
+    def interpose(body: Body) -> None:
+        body["input"].insert(2, {"role": "assistant", "content": words})
+
+    assert orphans(response(reasoning(), call()), interpose) == [("degrades", "O3", "disputed")]
+
+
+# ---------------------------------------------------------------------------------- the seal itself
+
+
+def test_a_blob_welded_to_one_that_goes_back_at_its_place_is_merged() -> None:
+    answers = [response(reasoning(), call()), response(reasoning(), call())]
+
+    def weld(body: Body) -> None:
+        first, second = (i for i in body["input"] if i.get("type") == "reasoning")
+        second["encrypted_content"] = first["encrypted_content"] + second["encrypted_content"]
+
+    report = chat("openai", *answers, change=edit(weld))[-1]
+    assert fates(report, SEAL)[-1] == "merged"
+
+
+def test_prose_in_the_slot_of_a_seal_is_made_up_beside_an_answer_that_brought_none() -> None:
+    def invent(body: Body) -> None:
+        thought = {
+            "type": "reasoning",
+            "summary": [],
+            "encrypted_content": "I weighed both of them",
+        }
+        body["input"].insert(1, thought)
+
+    report = replay("openai", response(said()), edit(invent))
+    assert [(f.fate.value, f.verdict.value) for f in report.findings] == [("fabricated", "breaks")]
+
+
+def test_a_blob_that_nobody_saw_beside_such_an_answer_is_unknown() -> None:
+    report = replay("openai", response(said()), edit(lambda b: b["input"].insert(1, reasoning())))
+    assert fates(report, SEAL) == ["unknown"]
+
+
+def test_a_long_thought_under_another_signature_has_a_changed_one() -> None:
+    """Its answer was short, and nothing of the signature is left: a forged one is refused (A1)."""
+    thought = thinking("It is the same number as the one that I found in the other ledger.")
+    first = message(thought, text() | {"text": "So."})
+
+    def forge(body: Body) -> None:
+        blocks(body)[0]["signature"] = MINT.seal()
+
+    report = chat("anthropic", first, message(thinking(), text()), change=edit(forge))[-1]
+    assert fates(report, SIGNATURE) == ["modified", "intact"]
+
+
+def test_a_short_thought_under_another_signature_may_be_another_answers() -> None:
+    first = message(thinking("Hm."), text() | {"text": "So."})
+
+    def forge(body: Body) -> None:
+        blocks(body)[0]["signature"] = MINT.seal()
+
+    report = chat("anthropic", first, message(thinking(), text()), change=edit(forge))[-1]
+    assert "modified" not in fates(report, SIGNATURE)
+
+
+def test_thinking_that_touches_because_a_search_between_is_gone_is_merged() -> None:
+    """A5: what the server made between two thoughts is left out with its result."""
+    answer = message(thinking(), *searched(), thinking(), use())
+
+    def leave_out(body: Body) -> None:
+        del blocks(body)[1:-2]
+
+    report = replay("anthropic", copy.deepcopy(answer), edit(leave_out))
+    found = [(f.fate.value, f.verdict.value) for f in report.findings if f.artifact == SIGNATURE]
+    assert found == [("merged", "breaks"), ("merged", "breaks")]
