@@ -3,12 +3,13 @@
 The table is shown and explained in docs/contract/common.md#refusals.
 
 One table for all dialects: a gateway passes on the words of whoever refused. Fragments are compared
-in lower case without quotes, backticks and the backslashes of escaped ones, `…` being any word; the
-first class that hits wins.
+in lower case without quotes, backticks and backslashes, with single spaces; `…` is any word, and
+`not found` is said in several ways. The first class that hits wins.
 """
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -59,9 +60,12 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
             "signature.str: input should be a valid string",
             "each thinking block must contain thinking",
             "thinking.thinking: field required",
+            "redacted_thinking.data: field required",
             "missing a thought_signature",
             "missing_thought_signature",
             "reasoning details to be preserved",
+            "reasoning_details to be p",
+            "missing required parameter: input[…].encrypted_content",
         ),
     ),
     (_R.THINKING_MODIFIED, ("blocks in the latest assistant message cannot be modified",)),
@@ -78,7 +82,11 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
         _R.PREFILL_REFUSED,
         (
             "assistant message prefill",
+            "assistant prefill",
             "prefilling assistant",
+            "pre-fill the assistant",
+            "pre-filling assistant",
+            "pre-filling the assistant",
             "the conversation must end with a user message",
             "final assistant content cannot end with thinking",
             "final block in an assistant message cannot be thinking",
@@ -94,14 +102,24 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
     ),
     (
         _R.ITEM_NOT_PERSISTED,
-        ("items are not persisted when store is set to false", "item with id … not found"),
+        (
+            "items are not persisted when store is set to false",
+            "item with id … not found",
+            "item rs_… not found",
+            "item msg_… not found",
+            "item fc_… not found",
+        ),
     ),
     (
         _R.STATE_LOST,
         (
             "previous_response_not_found",
             "thread_not_found",
+            "thread not found",
+            "previous_response_id … not found",
             "previous response with id … not found",
+            "conversation with id … not found",
+            "interaction with id … not found",
         ),
     ),
     (_R.DUPLICATE_ITEM, ("duplicate item found with id",)),
@@ -114,15 +132,24 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
     ),
     (
         _R.UNDECRYPTABLE,
-        ("invalid_encrypted_content", "could not be verified", "could not be decrypted"),
+        (
+            "invalid_encrypted_content",
+            "encrypted content … could not be verified",
+            "encrypted content for item … could not be verified",
+            "could not be decrypted",
+            "invalid input[…].encrypted_content",
+        ),
     ),
     (
         _R.ENVELOPE_POLLUTED,
         (
             "unknown parameter: input[",
-            "array too long",
-            "extra inputs are not permitted",
+            "input[…].content: array too long",
+            "messages.…: extra inputs are not permitted",
+            "thinking.…: extra inputs are not permitted",
             "invalid input[…].id:",
+            "invalid type for input[…].id",
+            "invalid value: input[…].id",
             "missing required parameter: input[…].id",
         ),
     ),
@@ -138,19 +165,36 @@ _MAX_DEPTH = 8
 
 
 _ANY_WORD = r"\S{0,200}"  # longer than any id
+_LINE_ENDS = re.compile(r"(?<!\\)\\++[nrt]")
+_GONE = re.compile(
+    r"(?:was not|is not|were not|could not be|cannot be) found|does not exist|no longer exists"
+    r"|has expired"
+)
+
+
+def _written(fragment: str) -> str:
+    """A fragment as a regular expression; a word between spaces may be absent."""
+    text = re.escape(fragment).replace("\\ …\\ ", rf"\ (?:{_ANY_WORD}\ )?")
+    return text.replace("…", _ANY_WORD)
+
+
 _PATTERNS = tuple(
-    (
-        rejection,
-        re.compile("|".join(re.escape(f).replace("…", _ANY_WORD) for f in fragments)),
-    )
+    (rejection, re.compile("|".join(map(_written, fragments))))
     for rejection, fragments in FRAGMENTS
 )
 
 
 def classify(error: Any) -> Rejection | None:
     """Class of a refusal given as parsed error body or as text; None if nothing speaks of seals."""
-    text = " ".join(_words(error)).translate(_QUOTES).lower()[:_MAX_TEXT]
+    text = _plain(" ".join(_words(error))[: 2 * _MAX_TEXT])[:_MAX_TEXT]
     return next((name for name, pattern in _PATTERNS if pattern.search(text)), None)
+
+
+def _plain(text: str) -> str:
+    """What gateways, terminals and logs make of a text taken back: entities, escapes, line ends."""
+    text = html.unescape(text) if "&" in text else text
+    text = _LINE_ENDS.sub(" ", text).translate(_QUOTES).lower()
+    return _GONE.sub("not found", " ".join(text.split()))
 
 
 _OF_OTHER_THINGS = re.compile(

@@ -27,9 +27,13 @@ from otel_sealed.triage.model import Call, Incident, Link, Minted, Pasted, Row, 
 
 MAX_TEXT: Final = 65_536
 MAX_IDS: Final = 8
-_ID: Final = re.compile(r"(?<![A-Za-z0-9])(rs|cmp|fc|msg|resp|ws|mcp|ctc)_[A-Za-z0-9_-]{2,200}")
+_ID: Final = re.compile(
+    r"(?<![A-Za-z0-9])(rs|cmp|fc|msg|resp|conv|ws|fs|ci|ig|cu|ctc|tsc|apc|l?sh|mcpl?r?|am)"
+    r"_[A-Za-z0-9_-]{2,200}"
+)
 _PLACES: Final = (
     re.compile(r"\b(messages)\.(\d{1,6})(?:\.(content)\.(\d{1,6}))?"),
+    re.compile(r"\b(messages)\[(\d{1,6})\](?:\.(content)\[(\d{1,6})\])?"),
     re.compile(r"\b(input)\[(\d{1,6})\]"),
     re.compile(r"\b(contents)\[(\d{1,6})\](?:\.(parts)\[(\d{1,6})\])?"),
     re.compile(r"\bcontent position (\d{1,6}), part position (\d{1,6})"),

@@ -193,7 +193,50 @@ REFUSALS: list[tuple[Rejection, str, str]] = [
         "reasoning_content is missing in assistant tool call message",
     ),
 ]
+OTHER_WORDING = [
+    (
+        R.ITEM_NOT_PERSISTED,
+        "litellm.NotFoundError: OpenAIException - Item with id 'fc_9a' not found.",
+    ),
+    (R.ITEM_NOT_PERSISTED, "The item with id rs_0f3a1 was not found"),
+    (R.ITEM_NOT_PERSISTED, "Item 'rs_0f3a1' could not be found."),
+    (R.ITEM_NOT_PERSISTED, "Item with id &#39;msg_1&#39; not found."),
+    (R.STATE_LOST, "AzureException - Previous response with id 'resp_1' not found."),
+    (R.STATE_LOST, "previous_response_id 'resp_1' does not exist"),
+    (R.STATE_LOST, "Conversation with id 'conv_12' not found."),
+    (R.STATE_LOST, "Thread not found: thread_9"),
+    (R.SIGNATURE_MISSING, "Gemini models require OpenRouter reasoning details to be preserved"),
+    (R.SIGNATURE_MISSING, "Gemini 3 requires reasoning_details to be passed back in each request"),
+    (R.SIGNATURE_MISSING, "messages.1.content.0.redacted_thinking.data: Field required"),
+    (R.SIGNATURE_MISSING, "Missing required parameter: 'input[2].encrypted_content'."),
+    (R.UNDECRYPTABLE, "Invalid 'input[2].encrypted_content': empty string."),
+    (
+        R.PREFILL_REFUSED,
+        "ValidationException: The conversation must end with a user message.",
+    ),
+    (
+        R.PREFILL_REFUSED,
+        "an `assistant` message in the final position, which would pre-fill the `assistant` response",
+    ),
+    (R.ENVELOPE_POLLUTED, "Invalid 'input[6].id': ''. Expected an ID that contains letters"),
+    (R.ENVELOPE_POLLUTED, "Invalid 'input[12].id': 'x'. Expected an ID that begins with 'rs'."),
+    (R.ENVELOPE_POLLUTED, "Missing required parameter: 'input[3].id'."),
+    (R.ENVELOPE_POLLUTED, "Invalid type for 'input[0].id': expected a string, but got null."),
+    (
+        R.ORPHAN_REASONING,
+        "Item 'rs_1' of type 'reasoning' was provided\n    without its required\n following item.",
+    ),
+]
+"""Texts of public reports, and of their kinds in other words, wrapped and broken into lines."""
 UNRELATED = [
+    "File with id 'file_1' not found.",
+    "Model not found",
+    "No tool output found for function call call_1.",
+    "Invalid 'tools': array too long. Expected an array with maximum length 128",
+    "tools.0.custom.foo: Extra inputs are not permitted",
+    "Missing required parameter: 'input[2].content'.",
+    "Your identity could not be verified.",
+    "The KV cache prefill failed.",
     "Overloaded",
     "Your credit balance is too low to access the API.",
     "max_tokens: 99999 > 8192, which is the maximum allowed number of output tokens",
@@ -232,6 +275,12 @@ def test_a_refusal_is_classed_by_its_words_in_every_shape(
 ) -> None:
     """Code and message tell the class, wherever they stand."""
     assert classify(bodies(code, words)[shape]) is expected
+
+
+@pytest.mark.parametrize(("expected", "words"), OTHER_WORDING)
+@pytest.mark.parametrize("shape", list(bodies("", "")))
+def test_so_is_one_in_other_words(expected: Rejection, words: str, shape: str) -> None:
+    assert classify(bodies("", words)[shape]) is expected
 
 
 @pytest.mark.parametrize("words", UNRELATED)
