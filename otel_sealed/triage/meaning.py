@@ -1,11 +1,13 @@
 """What a class of refusals means, whose it usually is, and the ways out: for an error alone.
 
 The classes are those of `providers.refusals`; what a class says is said here once. The ways out are
-those of `remedies`, for the artifact and the fate that such a refusal usually comes of.
+those of `remedies`, for the artifact and the fate that such a refusal usually comes of. Where
+several vendors have a class, the words of a text tell whose it is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +22,8 @@ _R = Rejection
 _APP: Final = "the application or its framework"
 _ROUTE: Final = "what routes the calls: keys, accounts, gateways"
 _STATE: Final = "the application: the state it referred to has gone"
+_REQUEST: Final = "request"
+"""What a refusal is about that speaks of the request as a whole: the ways of no block fit it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ _CLASSES: Final[Mapping[str, _Class]] = {
         _ROUTE,
         _F.ISSUER_CHANGED,
         "O20",
-        "request.issuer",
+        "openai.compaction.encrypted_content",
     ),
     _R.ACCOUNT_OR_MODEL_BINDING: _Class(
         "the sealed value was issued to another account, or to another model",
@@ -109,6 +113,7 @@ _CLASSES: Final[Mapping[str, _Class]] = {
         _APP,
         _F.INTACT,
         "A11",
+        _REQUEST,
     ),
     _R.ORPHAN_REASONING: _Class(
         "a reasoning item came back without the item that followed it, or that one without its id",
@@ -127,14 +132,16 @@ _CLASSES: Final[Mapping[str, _Class]] = {
     _R.ITEM_NOT_PERSISTED: _Class(
         "an item was sent by its id alone, and the provider has not stored it",
         _APP,
-        _F.NOT_REQUESTED,
+        _F.INTACT,
         "O8",
+        "openai.reasoning.encrypted_content",
     ),
     _R.STATE_LOST: _Class(
         "the response, conversation or thread that was referred to is not, or no longer, stored",
         _STATE,
         _F.SERVER_HELD,
         "O2",
+        _REQUEST,
     ),
     _R.DUPLICATE_ITEM: _Class(
         "an item was sent twice, or one that the server holds was sent as well",
@@ -147,25 +154,58 @@ _CLASSES: Final[Mapping[str, _Class]] = {
         _APP,
         _F.ENVELOPE_MODIFIED,
         "O23",
+        "openai.reasoning.envelope",
     ),
     _R.MODE_CONFLICT: _Class(
         "the request asks for sealed reasoning in a mode, or of a model, that has none to give",
         _APP,
         _F.ABSENT_AT_SOURCE,
+        artifact=_REQUEST,
     ),
     _R.PLAINTEXT_REASONING_REQUIRED: _Class(
         "this vendor wants the plain reasoning of its last turns back",
         _APP,
         _F.DROPPED,
+        artifact=_REQUEST,
     ),
 }
 
 
-def meaning(rejection: str) -> Meaning | None:
-    """What a class means; None for none, or for one that this version does not know."""
+_VENDORS: Final = (
+    ("openrouter", re.compile(r"openrouter|reasoning.details", re.IGNORECASE)),
+    ("gemini", re.compile(r"thought.?signature|gemini|function.?call is missing", re.IGNORECASE)),
+    ("anthropic", re.compile(r"messages\W{1,3}\d|thinking|claude|anthropic", re.IGNORECASE)),
+    ("openai", re.compile(r"\binput\[|encrypted.content|\bitem\b|openai|azure", re.IGNORECASE)),
+)
+"""Whose words a text has; the first that fits. A relay names itself, and quotes the vendor."""
+_OF: Final[Mapping[tuple[str, str], tuple[str, str]]] = {
+    (_R.SIGNATURE_INVALID, "gemini"): ("G11", "gemini.part.thought_signature"),
+    (_R.SIGNATURE_INVALID, "openrouter"): ("R3", "openrouter.reasoning_details.signature"),
+    (_R.SIGNATURE_MISSING, "anthropic"): ("A3", "anthropic.thinking.signature"),
+    (_R.SIGNATURE_MISSING, "gemini"): ("G1", "gemini.part.thought_signature"),
+    (_R.SIGNATURE_MISSING, "openrouter"): ("R7", "openrouter.reasoning_details.data"),
+    (_R.SIGNATURE_MISSING, "openai"): ("O8", "openai.reasoning.encrypted_content"),
+    (_R.STATE_LOST, "anthropic"): ("A31", _REQUEST),
+    (_R.ENVELOPE_POLLUTED, "anthropic"): ("A30", "anthropic.thinking.envelope"),
+}
+"""Rule and artifact of a class that several vendors have, by vendor."""
+
+
+def whose(text: str) -> str:
+    """The vendor, or the relay, whose words a text has; empty if none is known by them."""
+    return next((name for name, words in _VENDORS if words.search(text)), "")
+
+
+def meaning(rejection: str, vendor: str = "") -> Meaning | None:
+    """What a class means; None for none, or for one that this version does not know.
+
+    `vendor`: see `whose`.
+    """
     known = _CLASSES.get(rejection)
     if known is None:
         return None
-    artifact = known.artifact or CONCERNS[rejection][0]
-    ways = remedies(artifact, known.fate, "", rejection, known.rule)
-    return Meaning(known.says, known.whose, ways, known.rule)
+    rule, artifact = _OF.get(
+        (rejection, vendor), (known.rule, known.artifact or CONCERNS[rejection][0])
+    )
+    ways = remedies(artifact, known.fate, "", rejection, rule)
+    return Meaning(known.says, known.whose, ways, rule)

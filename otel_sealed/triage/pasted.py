@@ -22,7 +22,7 @@ from otel_sealed.providers.refusals import classify
 from otel_sealed.telemetry.attributes import rekey_with
 from otel_sealed.triage.concerns import CONCERNS
 from otel_sealed.triage.incidents import Story, Trouble, ordered, refused
-from otel_sealed.triage.meaning import meaning
+from otel_sealed.triage.meaning import meaning, whose
 from otel_sealed.triage.model import Call, Incident, Link, Minted, Pasted, Row, Turn
 
 MAX_TEXT: Final = 65_536
@@ -51,6 +51,7 @@ class Clues:
     rejection: str
     place: str
     ids: tuple[str, ...] = ()
+    vendor: str = ""
 
     @property
     def pointer(self) -> str:
@@ -72,7 +73,7 @@ def clues(error: str) -> Clues:
     rejection = classify(body if isinstance(body, (dict, list)) else text) or classify(text)
     plain = text.replace("\\", "").replace("'", "").replace('"', "").replace("`", "")
     ids = dict.fromkeys(found.group(0) for found in _ID.finditer(plain))
-    return Clues(rejection or "", _place(plain), tuple(ids)[:MAX_IDS])
+    return Clues(rejection or "", _place(plain), tuple(ids)[:MAX_IDS], whose(text))
 
 
 def _place(text: str) -> str:
@@ -127,7 +128,9 @@ def resolve(found: Clues, record: Record, key: bytes = b"") -> Pasted:
         if told is not None:
             return told
     if fallback is None:
-        return Pasted(found.rejection, found.pointer, meaning=meaning(found.rejection))
+        return Pasted(
+            found.rejection, found.pointer, meaning=meaning(found.rejection, found.vendor)
+        )
     call, story = fallback
     at = _index(story, call)
     return _told(found, "class", story, at, _by_class(found.rejection, story, at), record)

@@ -216,7 +216,7 @@ OTHER_WORDING = [
     ),
     (
         R.PREFILL_REFUSED,
-        "an `assistant` message in the final position, which would pre-fill the `assistant` response",
+        "a message in the final position, which would pre-fill the `assistant` response",
     ),
     (R.ENVELOPE_POLLUTED, "Invalid 'input[6].id': ''. Expected an ID that contains letters"),
     (R.ENVELOPE_POLLUTED, "Invalid 'input[12].id': 'x'. Expected an ID that begins with 'rs'."),

@@ -10,7 +10,8 @@ from otel_sealed.instrument.genai import lacking
 from otel_sealed.model import Fate, Kind, Locus, Role
 from otel_sealed.providers import dialects
 from otel_sealed.triage.concerns import CONCERNS, artifacts, envelopes, values
-from otel_sealed.triage.remedies import WAYS, remedies
+from otel_sealed.triage.remedies import remedies
+from otel_sealed.triage.ways import WAYS
 from tests.declared.fields import sealed
 
 DIALECTS = sorted(dialects().values(), key=lambda dialect: dialect.name)

@@ -17,7 +17,7 @@ from otel_sealed.cli import main
 from otel_sealed.contract import Exchange
 from otel_sealed.model import Rejection
 from otel_sealed.transcript import read
-from otel_sealed.triage.meaning import meaning
+from otel_sealed.triage.meaning import meaning, whose
 from otel_sealed.triage.pasted import clues
 from tests.triage.replay import replayed
 
@@ -448,8 +448,9 @@ def _without_a_record(
 def test_without_a_record_a_class_says_what_it_means_whose_it_is_and_the_ways_out(
     shape: Shape, alone: Callable[[str], tuple[str, Any]]
 ) -> None:
-    words, found = alone(json.dumps(shape.body))
-    known = meaning(shape.rejection)
+    error = json.dumps(shape.body)
+    words, found = alone(error)
+    known = meaning(shape.rejection, whose(error))
     assert known is not None
     assert shape.rejection == found["rejection"]
     assert known.says in words
@@ -478,6 +479,28 @@ def test_without_a_record_a_class_says_what_it_means_whose_it_is_and_the_ways_ou
 )
 def test_the_texts_of_public_reports_have_a_class(text: str, kind: str) -> None:
     assert kind == clues(text).rejection
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("messages.1.content.0: Invalid `signature` in `thinking` block", "A1"),
+        ("Corrupted thought signature.", "G11"),
+        ("Gemini models require OpenRouter reasoning details to be preserved", "R7"),
+        ("Function call is missing a thought_signature in functionCall parts.", "G1"),
+        ("messages.1.content.0.thinking.signature: Field required", "A3"),
+        ("messages.1.content.0.thinking.cache_control: Extra inputs are not permitted", "A30"),
+        ("Unknown parameter: 'input[1].status'.", "O23"),
+    ],
+)
+def test_of_several_vendors_the_words_of_the_text_choose(
+    text: str, rule: str, alone: Callable[[str], tuple[str, Any]]
+) -> None:
+    words, found = alone(text)
+    assert f"rules.md#{rule.lower()}" in words
+    others = {"G": "thinking", "R": "thinking", "O": "thinking", "A": "reasoning item"}
+    ways = [way["does"] for way in found["meaning"]["remedies"]]
+    assert [way for way in ways if others[rule[0]] in way] == []
 
 
 def test_an_error_of_no_known_class_means_nothing_here(

@@ -6,7 +6,8 @@ import pytest
 
 from otel_sealed.model import Fate, Locus, Rejection
 from otel_sealed.triage.concerns import CONCERNS
-from otel_sealed.triage.remedies import NOTHING, WAYS, allowed, remedies, rule_of
+from otel_sealed.triage.remedies import allowed, remedies, rule_of
+from otel_sealed.triage.ways import NOTHING, WAYS
 from otel_sealed.vocab import CIRCUMSTANCES, COMPANIONS, SEALS
 
 BROKEN = sorted(set(Fate) - {Fate.INTACT, Fate.UNKNOWN, Fate.SERVER_HELD, Fate.SUPERSEDED})
@@ -90,6 +91,40 @@ def test_circumstances_and_relays_have_ways_of_their_own(
 ) -> None:
     ways = "\n".join(way.does for way in remedies(artifact, fate, Locus.PROCESS, "", rule))
     assert [word for word in said if word not in ways] == []
+
+
+THINKING = "anthropic.thinking.signature"
+
+
+@pytest.mark.parametrize(
+    ("artifact", "fate", "kind", "word"),
+    [
+        (REQUEST, Fate.SERVER_HELD, Rejection.STATE_LOST, "previous_response_id"),
+        (REQUEST, Fate.INTACT, Rejection.ITEM_NOT_PERSISTED, "previous_response_id"),
+        (REQUEST, Fate.ABSENT_AT_SOURCE, Rejection.MODE_CONFLICT, "include"),
+        (THINKING, Fate.DROPPED, Rejection.THINKING_MISSING, "finished turns"),
+        (THINKING, Fate.MODIFIED, Rejection.THINKING_MODIFIED, "finished turns"),
+        (THINKING, Fate.INTACT, Rejection.THINKING_NOT_ALLOWED, "switch thinking off"),
+        (THINKING, Fate.INTACT, Rejection.PREFILL_REFUSED, "thinking"),
+    ],
+)
+def test_a_way_that_the_refusal_rules_out_is_not_offered(
+    artifact: str, fate: Fate, kind: Rejection, word: str
+) -> None:
+    ways = [way.does for way in remedies(artifact, fate, "", kind)]
+    assert [way for way in ways if word in way] == []
+
+
+@pytest.mark.parametrize("rule", ["A1", "A2"])
+def test_finished_turns_are_no_way_out_of_the_turn_under_way(rule: str) -> None:
+    ways = [way.does for way in remedies(THINKING, Fate.DROPPED, Locus.PROCESS, "", rule)]
+    assert [way for way in ways if "finished" in way] == []
+    assert [way for way in ways if "adaptive" in way] != []
+
+
+def test_no_way_ends_the_loop_with_a_word_of_the_user() -> None:
+    """A2: results and a word of the user in one request are still the loop."""
+    assert [way.does for way in WAYS if "add a user message" in way.does] == []
 
 
 def test_a_way_of_one_vendor_is_not_offered_to_another() -> None:
