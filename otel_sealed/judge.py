@@ -5,6 +5,8 @@ then looks for the first rule that fits artifact, fate and traits. Rules never s
 never see a rule. An intact artifact is `ok` unless a rule says the reader cannot use it. What the
 tables do not know (a vendor, a model, a block type) is `unverifiable` under X1 and never accuses;
 only shipping a seal to another vendor needs no table.
+
+A case in which each rule fires, and one in which it does not: tests/core/test_rules.py.
 """
 
 from __future__ import annotations

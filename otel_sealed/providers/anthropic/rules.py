@@ -1,6 +1,8 @@
 """Anthropic's contract as data: rules A1–A33 in the order they are tried.
 
 The first rule that fits a finding gives its verdict. Why each is there: docs/contract/anthropic.md.
+
+A case in which each rule fires, and one in which it does not: tests/core/test_rules.py.
 """
 
 from __future__ import annotations

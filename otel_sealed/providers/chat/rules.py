@@ -2,6 +2,8 @@
 
 G… are Google's (docs/contract/gemini.md), on its own compatible endpoint or through a gateway; R…
 those of the relays that put sealed values on this wire (docs/contract/chat.md).
+
+A case in which each rule fires, and one in which it does not: tests/core/chat_cases.py.
 """
 
 from __future__ import annotations

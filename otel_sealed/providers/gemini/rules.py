@@ -1,4 +1,7 @@
-"""Gemini's contract as data, in the order its rules are tried (docs/contract/gemini.md)."""
+"""Gemini's contract as data, in the order its rules are tried (docs/contract/gemini.md).
+
+A case in which each rule fires, and one in which it does not: tests/core/test_rules.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The contract of Interactions as data, in the order its rules are tried.
 
 Why each is there: docs/contract/interactions.md.
+
+A case in which each rule fires, and one in which it does not: tests/core/test_rules.py.
 """
 
 from __future__ import annotations

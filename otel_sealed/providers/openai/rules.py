@@ -1,4 +1,7 @@
-"""OpenAI's contract as data, in the order its rules are tried (docs/contract/openai.md)."""
+"""OpenAI's contract as data, in the order its rules are tried (docs/contract/openai.md).
+
+A case in which each rule fires, and one in which it does not: tests/core/test_rules.py.
+"""
 
 from __future__ import annotations
 
