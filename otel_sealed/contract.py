@@ -203,7 +203,8 @@ class Carrier:
     for gained keys, empty where nobody minds; `passed`: gained keys that are the vendor's own,
     whatever their value; `paired`: must be sent with the next item of its response; `paired_by_id`:
     as such a next item it is known by the id of the server's alone; `orphan`: its artifact name
-    when it is sent without the item it came with; `nested`: it is found inside other blocks only.
+    when it is sent without the item it came with; `nested`: it is found inside other blocks only;
+    `listed`: the key of the list that holds it, where a message has several.
     For tool pairs: `label`, `arguments`, `result` and `failed` are the keys of the tool's name, its
     arguments, its result and an error flag.
     """
@@ -226,6 +227,7 @@ class Carrier:
     paired_by_id: bool = False
     orphan: str = ""
     nested: bool = False
+    listed: str = ""
     label: str = ""
     arguments: str = ""
     result: str = ""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -33,12 +33,14 @@ _CALLS: Final = frozenset(
         *("tooluse", "function"),
     )
 )
-_LISTS: Final[dict[str, Callable[[str], bool]]] = {
-    "reasoning_details": lambda type_: type_.startswith("reasoning"),
-    "thinking_blocks": lambda type_: type_ in ("thinking", "redacted_thinking"),
-    "tool_calls": lambda type_: type_.lower() in _CALLS,
+_LISTS: Final = {
+    (carrier.listed, carrier.type)
+    for dialect in dialects().values()
+    for carrier in dialect.carriers.values()
+    if carrier.listed
 }
-"""Chat Completions has its blocks in lists of their own: which of them each list holds."""
+"""Chat Completions has its blocks in lists of their own: the types that each list holds."""
+_LISTED: Final = frozenset(name for name, _ in _LISTS)
 _ITEM: Final = re.compile(r"([a-z_]{1,40})\.(\d{1,5})(?=\.|\Z)")
 _INSIDE: Final = re.compile(r"\.[a-z_]{1,40}(?:\.(\d{1,5}))?\Z")
 _NESTED: Final = frozenset(
@@ -167,8 +169,9 @@ def _block(call: Call, position: str) -> int | None:
     if found := _BLOCK.search(position):
         return _within(call.received_types, int(found[1]), position[found.end() :])
     for name, number in reversed(_ITEM.findall(position)):
-        if name in _LISTS:
-            blocks = [at for at, type_ in enumerate(call.received_types) if _LISTS[name](type_)]
+        if name in _LISTED:
+            types = enumerate(call.received_types)
+            blocks = [at for at, type_ in types if (name, type_) in _LISTS]
             return blocks[int(number)] if int(number) < len(blocks) else None
     return None
 

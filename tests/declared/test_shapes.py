@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import otel_sealed
-from otel_sealed.contract import Api, Dialect, Exchange, Path, Proof
+from otel_sealed.contract import Api, Carrier, Dialect, Exchange, Path, Proof
 from otel_sealed.errors import SealedError
 from otel_sealed.evidence.capture import Reading
 from otel_sealed.evidence.records import Capture, Passed
@@ -20,9 +20,12 @@ from otel_sealed.instrument.routes import sends_turn
 from otel_sealed.providers import counting, dialects
 from otel_sealed.providers.vendors import HOSTS
 from otel_sealed.tracker import Tracker
+from otel_sealed.triage.incidents import ordered
+from otel_sealed.triage.strip import strips
 from otel_sealed.vocab import is_seal
 from tests.core.conversations import KEY
 from tests.declared.samples import SAMPLES, Sample
+from tests.report.records import call, minted, row
 
 DIALECTS = sorted(dialects().values(), key=lambda dialect: dialect.name)
 PATHS = [
@@ -140,3 +143,39 @@ def test_an_operation_that_only_counts_is_no_turn(dialect: Dialect, path: Path) 
     report = Tracker(KEY).observe(one)
     assert path.sends is any(is_seal(came.artifact) for came in report.received)
     assert path.sends is (path.operation not in counting())
+
+
+# ------------------------------------------------------------------------------- lists of blocks
+
+LISTED = [
+    pytest.param(dialect, carrier, id=carrier.type)
+    for dialect in DIALECTS
+    for carrier in dialect.carriers.values()
+    if carrier.listed
+]
+
+
+@pytest.mark.parametrize(("dialect", "carrier"), LISTED)
+def test_a_block_in_a_declared_list_is_read_in_its_place(
+    dialect: Dialect, carrier: Carrier
+) -> None:
+    item = {"type": carrier.type, carrier.type: {}, "signature": "c2VhbA=="}
+    message = {"role": "assistant", carrier.listed: [item]}
+    answer = dialect.answer({"choices": [{"message": message}]})
+    assert ((f"{carrier.listed}.0", item),) == answer.parts
+    assert carrier.type == dialect.type_of(item)
+
+
+@pytest.mark.parametrize(("dialect", "carrier"), LISTED)
+def test_a_strip_finds_the_block_of_a_value_in_a_declared_list(
+    dialect: Dialect, carrier: Carrier
+) -> None:
+    """The second of its list is the third of all; where it is gone its column says so."""
+    place = f"choices.0.message.{carrier.listed}.1.x"
+    types = (carrier.type, "text", carrier.type)
+    first = call(1, received=(minted("1", place),), received_types=types)
+    lost = row("1", "", "dropped", locus="process")
+    second = call(2, returned=(lost,), returned_types=types[:2], verdict="breaks")
+    (strip,) = strips(ordered([first, second]), [2])
+    assert [False, False, True] == [column.sealed for column in strip.columns]
+    assert dialect.carriers[carrier.type] is carrier

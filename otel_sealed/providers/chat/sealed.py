@@ -12,6 +12,8 @@ _DETAIL_ID = Field("id", "openrouter.reasoning_details.id", Role.ID)
 GOOGLE = "extra_content.google"
 BESIDE = "provider_specific_fields"
 _MARK = "__thought__"
+_DETAILS = "reasoning_details"
+_BLOCKS = "thinking_blocks"
 _NO_LITELLM = (
     Gap(Guard.MUTATION, "the conversations of the catalogue are Google's and OpenRouter's"),
     Gap(Guard.STRICT, "the strict provider answers as Google and as OpenRouter"),
@@ -38,6 +40,7 @@ CARRIERS = (
     Carrier(
         "reasoning.text",
         Kind.REASONING,
+        listed=_DETAILS,
         fields=(
             Field("signature", "openrouter.reasoning_details.signature", named=Named.OPAQUE),
             Field("text", "openrouter.reasoning_details.text", Role.SIGNED),
@@ -50,6 +53,7 @@ CARRIERS = (
     Carrier(
         "reasoning.encrypted",
         Kind.REASONING,
+        listed=_DETAILS,
         fields=(
             Field(
                 "data",
@@ -61,11 +65,18 @@ CARRIERS = (
         ),
         keys=frozenset({"type", "format", "index"}),
     ),
-    Carrier("reasoning.summary", Kind.REASONING, payload=("summary",), shadows=("summary",)),
-    Carrier("reasoning", Kind.REASONING, payload=("text",)),
+    Carrier(
+        "reasoning.summary",
+        Kind.REASONING,
+        listed=_DETAILS,
+        payload=("summary",),
+        shadows=("summary",),
+    ),
+    Carrier("reasoning", Kind.REASONING, listed=_DETAILS, payload=("text",)),
     Carrier(
         "thinking",
         Kind.REASONING,
+        listed=_BLOCKS,
         fields=(
             Field(
                 "signature",
@@ -82,6 +93,7 @@ CARRIERS = (
     Carrier(
         "redacted_thinking",
         Kind.REASONING,
+        listed=_BLOCKS,
         fields=(
             Field(
                 "data",
@@ -124,6 +136,7 @@ CARRIERS = (
         Carrier(
             name,
             Kind.CALL,
+            listed="tool_calls",
             fields=CALL_SEALS,
             ids=("id",),
             mark=_MARK,
