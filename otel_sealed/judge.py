@@ -186,6 +186,8 @@ def _of_finding(place: Place, finding: Finding) -> set[Trait]:
         found.add(Trait.PLACEHOLDER)
     if place.block is not None and not place.block.sealed and _behind_a_seal(place):
         found.add(Trait.SIBLING_CALL)
+    if finding.cause is Cause.SWAPPED:
+        found.add(Trait.SWAPPED)
     if finding.cause is Cause.SERVER_STATE:
         found.add(Trait.SERVER_STATE)
     if judged_as(finding) is Fate.DROPPED and place.block is not None and place.sent is not None:

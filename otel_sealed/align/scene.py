@@ -123,13 +123,11 @@ class Scene:
             for turn in lineage.turns
             if turn.number in lineage.held and not self.foreign(turn)
         }
-        self.referenced = {
-            anchor: ((at, index), block)
-            for at, message in enumerate(messages)
-            for index, block in enumerate(message.blocks)
-            if block.kind is Kind.MARKER
-            for anchor in block.anchors
-        }
+        self.referenced: dict[bytes, list[Placed]] = {}
+        for at, message in enumerate(messages):
+            for index, block in enumerate(message.blocks):
+                for anchor in block.anchors if block.kind is Kind.MARKER else ():
+                    self.referenced.setdefault(anchor, []).append(((at, index), block))
         self.probe = probe
         self.vendor_of = vendor_of
         self.counterparts: set[SlotAt] = set()
@@ -296,21 +294,21 @@ class Scene:
 
     def kept(self, turn: Turn, block: Block) -> bool:
         """Whether the request refers to the block itself, by its id, in the provider's store."""
-        return self._reference(turn, block) is not None
+        return bool(self.referrals(turn, block))
 
     def references(self, turn: Turn) -> dict[int, Placed]:
         """Index of each block of a turn that the request refers to so, and where it does."""
         found = {
-            index: self._reference(turn, block)
+            index: self.referrals(turn, block)
             for index, block in enumerate(turn.blocks if self.referenced else ())
         }
-        return {index: placed for index, placed in found.items() if placed is not None}
+        return {index: places[0] for index, places in found.items() if places}
 
-    def _reference(self, turn: Turn, block: Block) -> Placed | None:
+    def referrals(self, turn: Turn, block: Block) -> Sequence[Placed]:
+        """Where the request refers to the block by its id, if the provider may have stored it."""
         if not self.referenced or turn.store is False or self.foreign(turn):
-            return None
-        places = (self.referenced[a] for a in block.anchors if a in self.referenced)
-        return next(places, None)
+            return ()
+        return next((self.referenced[a] for a in block.anchors if a in self.referenced), ())
 
     def covered(self, turn: Turn, index: int) -> bool:
         """Whether a later compaction that is in this request carries the block."""

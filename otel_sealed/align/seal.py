@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from otel_sealed.align.scene import Held, Placed, Scene, same_artifact
 from otel_sealed.align.whole import cut_up, pieces, text_merged
 from otel_sealed.diagnose import diagnose
@@ -37,7 +39,7 @@ def seal_row(
     found = scene.seals.get(value.canon, [])
     row = Finding(value.artifact, Fate.INTACT, digest_in=value.digest, size_in=value.size)
     if turn.number in scene.held or scene.kept(turn, block):
-        return _held(scene, row, value, found), bool(found)
+        return _held(scene, row, scene.referrals(turn, block), value, found), bool(found)
     if not found or _taken(scene, value, found, placed):
         row, there = _either_absent(scene, row, turn, index, value, placed)
         return _by_sdk(row) if value.lost else row, there
@@ -75,8 +77,16 @@ def sent_as(row: Finding, value: Value, path: str | None = None) -> Finding:
     return evolve(row, digest_out=value.digest, size_out=value.size, returned=returned)
 
 
-def _held(scene: Scene, row: Finding, value: Value, found: list[Held]) -> Finding:
-    """The server keeps it: absence is right, sending it as well is once too often."""
+def _held(
+    scene: Scene, row: Finding, referrals: Sequence[Placed], value: Value, found: list[Held]
+) -> Finding:
+    """The server keeps it: absence is right, sending it as well is once too often.
+
+    So is a second reference, which is the item once more.
+    """
+    if not found and len(referrals) > 1:
+        again = scene.path(referrals[1][0])
+        return evolve(row, fate=Fate.DUPLICATED, returned=again, locus=Locus.PROCESS)
     if not found:
         return evolve(row, fate=Fate.SERVER_HELD)
     scene.explain(value.canon)

@@ -10,6 +10,7 @@ import pytest
 from otel_sealed.model import Report
 from tests.core.builders import (
     MINT,
+    asked,
     blocks,
     call,
     chat,
@@ -151,3 +152,61 @@ def test_thinking_that_touches_because_a_search_between_is_gone_is_merged() -> N
     report = replay("anthropic", copy.deepcopy(answer), edit(leave_out))
     found = [(f.fate.value, f.verdict.value) for f in report.findings if f.artifact == SIGNATURE]
     assert found == [("merged", "breaks"), ("merged", "breaks")]
+
+
+# ------------------------------------------------------------------ what a memory of messages mixes
+
+
+def swapped(*, over: bool, model: str = "claude-opus-5") -> tuple[str, str, bool]:
+    """The signature of the first turn beside the thought of the second."""
+    first = message(thinking(), text(), model=model)
+    second = message(thinking(), *([text()] if over else [use()]), model=model)
+
+    def change(body: Body) -> None:
+        turns = [m for m in body["messages"] if m["role"] == "assistant"]
+        turns[1]["content"][0]["signature"] = turns[0]["content"].pop(0)["signature"]
+
+    start = asked("anthropic", model=model)
+    report = chat("anthropic", first, second, change=edit(change), first=start)[-1]
+    (found,) = (f for f in report.findings if f.fate.value == "modified")
+    return found.verdict.value, found.rule, found.disputed
+
+
+def test_the_signature_of_another_block_in_a_finished_turn_is_disputed() -> None:
+    assert swapped(over=True) == ("degrades", "A6", True)
+
+
+def test_in_the_turn_under_way_it_breaks() -> None:
+    assert swapped(over=False) == ("breaks", "A1", False)
+
+
+def test_on_a_model_that_binds_it_breaks() -> None:
+    assert swapped(over=True, model="claude-fable-5-1")[:2] == ("breaks", "A1")
+
+
+def test_a_second_reference_to_an_item_is_the_item_once_more() -> None:
+    """X4: also where it is in the place of the message that came after the first."""
+    answer = response(reasoning(), said()) | {"store": True}
+
+    def refer(body: Body) -> None:
+        for at in (1, 2):
+            body["input"][at] = {"type": "item_reference", "id": answer["output"][0]["id"]}
+
+    report = replay("openai", answer, edit(refer))
+    found = [(f.fate.value, f.verdict.value, f.rule) for f in report.findings if f.artifact == SEAL]
+    assert found == [("duplicated", "breaks", "X4")]
+
+
+@pytest.mark.parametrize("kind", ["item_reference", None])
+def test_a_reference_to_what_is_not_stored_breaks(kind: str | None) -> None:
+    """O8: nothing else of the answer keeps an id, so that no pair is missed."""
+    answer = response(reasoning(), said()) | {"store": False}
+
+    def refer(body: Body) -> None:
+        named = {"id": answer["output"][0]["id"]}
+        body["input"][1] = named | ({"type": kind} if kind else {})
+        body["input"][2].pop("id")
+
+    report = replay("openai", answer, edit(refer))
+    found = [(f.fate.value, f.verdict.value, f.rule) for f in report.findings if f.artifact == SEAL]
+    assert found == [("dropped", "breaks", "O8")]

@@ -346,6 +346,19 @@ RULES: tuple[Rule, ...] = (
         source="S thinking_block_param.py; I claude-code#19539, openclaw#25347, opencode#3077",
     ),
     rule(
+        "A6",
+        "the signature of another block, in a turn that is over: it is a genuine one, and a live"
+        " test saw it accepted",
+        {F.MODIFIED},
+        V.DEGRADES,
+        artifacts=("anthropic.thinking.signature",),
+        when={T.SWAPPED},
+        unless={T.IN_LOOP, T.AT_END, T.BINDING},
+        source="I codex2api PR 613: a signature of another conversation passed, on Opus 5",
+        disputed=True,
+        checked="2026-12-01",
+    ),
+    rule(
         "A1",
         "an altered or forged signature is refused wherever it is",
         {F.MODIFIED},

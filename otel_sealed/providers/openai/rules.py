@@ -309,15 +309,18 @@ RULES: tuple[Rule, ...] = (
         when={T.FOREIGN_TURN},
         source="ours: docs/glossary.md#fates: there they would be foreign",
     ),
-    rule(
-        "O8",
-        "a reasoning item sent by id without its blob resolves only where it is stored",
-        {F.DROPPED},
-        V.BREAKS,
-        artifacts=_SEAL,
-        when={T.FIELD_LOST},
-        unless={T.STORED, T.ID_ABSENT},
-        source="I opencode#7724, oh-my-pi#41; sub2api#3138",
+    *(
+        rule(
+            "O8",
+            "a reasoning item sent by id without its blob resolves only where it is stored",
+            {F.DROPPED},
+            V.BREAKS,
+            artifacts=_SEAL,
+            when={by_id},
+            unless={T.STORED, T.ID_ABSENT},
+            source="I opencode#7724, oh-my-pi#41; sub2api#3138",
+        )
+        for by_id in (T.FIELD_LOST, T.REFERRED)
     ),
     rule(
         "O2",

@@ -222,6 +222,9 @@ def _traits(place: Place) -> frozenset[Trait]:
         found.add(Trait.KEEPS_ALL)
     if _BINDING.search(facts.model):
         found.add(Trait.BINDING)
+    if sent is None and place.block is not None:
+        named = place.once_a_request(_server_ids)
+        found |= set() if named.isdisjoint(place.block.anchors) else {Trait.REFERRED}
     if sent is not None and sent.transient:
         found.add(Trait.TRANSIENT)
     if facts.vendor == "xai":
