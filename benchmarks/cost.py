@@ -8,16 +8,18 @@ and so does what is left to drain at the end. Quote the medians of the ratios. A
 against bare) is printed beside them; differences under 5 % mean nothing, and no more does anything
 within the spread of the null run.
 
-Cases: `small` are first calls of about 4 KB. `stream` are streams of 260 events, a chunk each.
-`warm` are the last calls of a conversation that grew, a turn a call, to 100 turns and 1 MB;
-`first` is a call of that size by a process that never saw the conversation. `lossy` is `warm` with
-a host that loses every seal, `window` with one that sends the last 20 turns only, and `restarted`
-the calls that come after such a first one.
+Cases: `small` are first calls of about 4 KB. `plain` are such calls with nothing sealed in them and
+no thinking asked for: an answer of text and a tool call. `stream` are streams of 260 events, a
+chunk each. `warm` are the last calls of a conversation that grew, a turn a call, to 100 turns and
+1 MB; `first` is a call of that size by a process that never saw the conversation. `lossy` is `warm`
+with a host that loses every seal, `window` with one that sends the last 20 turns only, and
+`restarted` the calls that come after such a first one.
 
 Arms: `ours` opens a span of its own. `enriching` writes on the active span of another tracer; its
 base is that span alone, so that the price of the span is not counted as ours. The arms of a case
 run in the same rounds; another instrumentation is another `Arm`, and `peers.py` measures those that
-are on the market, each in a process of its own.
+are on the market, each in a process of its own. An arm that watches and wrote on fewer
+spans than there were calls ends the run: one that is asleep costs nothing.
 """
 
 from __future__ import annotations
@@ -47,20 +49,24 @@ import otel_sealed
 TURNS = 100
 LAST = 12
 WINDOW = 20
-COUNTS = {"small": 60, "stream": 12}
+SMALL = 60
+STREAMS = 12
 
 
 class Nowhere(SpanExporter):
-    """Takes spans and drops them."""
+    """Takes spans and drops them; `ours` counts those that we wrote on."""
+
+    ours = 0
 
     def export(self, spans: Any) -> SpanExportResult:
         """Take them."""
-        del spans
+        self.ours += sum("otel_sealed.provider_verdict" in span.attributes for span in spans)
         return SpanExportResult.SUCCESS
 
 
+NOWHERE = Nowhere()
 TRACER = TracerProvider()
-TRACER.add_span_processor(BatchSpanProcessor(Nowhere()))
+TRACER.add_span_processor(BatchSpanProcessor(NOWHERE))
 READER = InMemoryMetricReader()
 METER = MeterProvider(metric_readers=[READER])
 
@@ -115,26 +121,41 @@ ARMS = [
 # ------------------------------------------------------------------------------------------ cases
 
 
-def timed(sdk: Sdk, arm: Arm, client: Any, history: list[Any], *, stream: bool = False) -> float:
+def timed(
+    sdk: Sdk,
+    arm: Arm,
+    client: Any,
+    history: list[Any],
+    *,
+    stream: bool = False,
+    plain: bool = False,
+) -> float:
     """CPU seconds of one call, read to its end."""
     start = time.process_time()
     with arm.each():
-        for _ in sdk.call(client, history, stream=stream):
+        for _ in sdk.call(client, history, stream=stream, plain=plain):
             pass
     return time.process_time() - start
 
 
-def first_calls(sdk: Sdk, arm: Arm, *, stream: bool = False) -> Iterator[float]:
+def first_calls(sdk: Sdk, arm: Arm, *, plain: bool = False) -> Iterator[float]:
     """Calls that begin a conversation each."""
     wire = Wire()
     client = sdk.client(wire)
-    for number in range(COUNTS["stream" if stream else "small"]):
-        if stream:
-            sdk.stream(wire, number)
-        else:
-            sdk.whole(wire, number, sdk.turn(number))
+    for number in range(SMALL):
+        sdk.whole(wire, number, sdk.plain(number) if plain else sdk.turn(number))
         history = sdk.opening(f"Question {RANDOM.random()}")
-        yield timed(sdk, arm, client, history, stream=stream)
+        yield timed(sdk, arm, client, history, plain=plain)
+
+
+def streams(sdk: Sdk, arm: Arm) -> Iterator[float]:
+    """The same, streamed."""
+    wire = Wire()
+    client = sdk.client(wire)
+    for number in range(STREAMS):
+        sdk.stream(wire, number)
+        history = sdk.opening(f"Question {RANDOM.random()}")
+        yield timed(sdk, arm, client, history, stream=True)
 
 
 def warm(sdk: Sdk, arm: Arm, *, lossy: bool = False, window: int = TURNS) -> Iterator[float]:
@@ -185,7 +206,8 @@ def first_sight(sdk: Sdk, arm: Arm) -> Iterator[float]:
 
 CASES: dict[str, Callable[[Sdk, Arm], Iterator[float]]] = {
     "small": first_calls,
-    "stream": lambda sdk, arm: first_calls(sdk, arm, stream=True),
+    "plain": lambda sdk, arm: first_calls(sdk, arm, plain=True),
+    "stream": streams,
     "warm": warm,
     "lossy": lambda sdk, arm: warm(sdk, arm, lossy=True),
     "window": lambda sdk, arm: warm(sdk, arm, window=WINDOW),
@@ -198,6 +220,7 @@ def block(sdk: Sdk, arm: Arm, case: str) -> float:
     """CPU microseconds a call: the median call, and its share of what is drained at the end."""
     drain()
     gc.collect()
+    watched = NOWHERE.ours
     with ExitStack() as stack:
         stack.enter_context(arm.around(sdk.name))
         spent = list(CASES[case](sdk, arm))
@@ -206,6 +229,9 @@ def block(sdk: Sdk, arm: Arm, case: str) -> float:
         drained = (time.process_time() - start) / (
             TURNS if case in ("warm", "lossy", "window") else len(spent)
         )
+    watched = NOWHERE.ours - watched
+    if watched < len(spent) if arm.around is ours else watched:
+        sys.exit(f"{case}, {arm.name}: {watched} spans of ours for {len(spent)} calls")
     return (statistics.median(spent) + drained) * 1e6
 
 

@@ -97,6 +97,9 @@ class Sdk(Protocol):
     def turn(self, number: int) -> Any:
         """What the model says in a turn."""
 
+    def plain(self, number: int) -> Any:
+        """The same of a model that seals nothing: a text and a tool call."""
+
     def step(self, number: int, turn: Any, *, lossy: bool = False) -> list[Any]:
         """What a host adds to its history for a turn: all of it, and the tool's result.
 
@@ -109,8 +112,13 @@ class Sdk(Protocol):
     def stream(self, wire: Wire, number: int) -> None:
         """Have `wire` answer with a stream of about 260 events."""
 
-    def call(self, client: Any, history: list[Any], *, stream: bool = False) -> Iterator[Any]:
-        """One call of an agent; what it brings, event by event if streamed."""
+    def call(
+        self, client: Any, history: list[Any], *, stream: bool = False, plain: bool = False
+    ) -> Iterator[Any]:
+        """One call of an agent; what it brings, event by event if streamed.
+
+        `plain`: of a model that does not think, and nothing asks it to.
+        """
 
 
 class OnAnthropic:
@@ -132,6 +140,10 @@ class OnAnthropic:
             {"type": "thinking", "thinking": thought(number), "signature": seal()},
             {"type": "tool_use", "id": name(), "name": "look_up", "input": {"q": number}},
         ]
+
+    def plain(self, number: int) -> Any:
+        """See `Sdk`."""
+        return [{"type": "text", "text": thought(number)}, self.turn(number)[1]]
 
     def step(self, number: int, turn: Any, *, lossy: bool = False) -> list[Any]:
         """See `Sdk`."""
@@ -159,14 +171,17 @@ class OnAnthropic:
         said.append({"type": "message_delta", "delta": done, "usage": {"output_tokens": 20}})
         wire.events([*said, {"type": "message_stop"}])
 
-    def call(self, client: Any, history: list[Any], *, stream: bool = False) -> Iterator[Any]:
+    def call(
+        self, client: Any, history: list[Any], *, stream: bool = False, plain: bool = False
+    ) -> Iterator[Any]:
         """See `Sdk`."""
+        asked: Body = {} if plain else {"thinking": {"type": "adaptive"}}
         found = client.messages.create(
-            model="claude-opus-5",
+            model="claude-sonnet-4-5" if plain else "claude-opus-5",
             max_tokens=4096,
-            thinking={"type": "adaptive"},
             messages=history,
             stream=stream,
+            **asked,
         )
         return iter(found) if stream else iter((found,))
 
@@ -204,6 +219,12 @@ class OnOpenAI:
             {**call, "arguments": json.dumps({"q": number}), "status": "completed"},
         ]
 
+    def plain(self, number: int) -> Any:
+        """See `Sdk`."""
+        text = {"type": "output_text", "text": thought(number), "annotations": []}
+        said = {"id": name(), "type": "message", "role": "assistant", "status": "completed"}
+        return [{**said, "content": [text]}, self.turn(number)[1]]
+
     def step(self, number: int, turn: Any, *, lossy: bool = False) -> list[Any]:
         """See `Sdk`."""
         told = {"type": "function_call_output", "call_id": turn[1]["call_id"]}
@@ -227,14 +248,17 @@ class OnOpenAI:
         said.append({"type": "response.completed", "response": done})
         wire.events([{**event, "sequence_number": at} for at, event in enumerate(said)])
 
-    def call(self, client: Any, history: list[Any], *, stream: bool = False) -> Iterator[Any]:
+    def call(
+        self, client: Any, history: list[Any], *, stream: bool = False, plain: bool = False
+    ) -> Iterator[Any]:
         """See `Sdk`."""
+        asked: Body = {} if plain else {"include": ["reasoning.encrypted_content"]}
         found = client.responses.create(
-            model="gpt-5",
+            model="gpt-4.1" if plain else "gpt-5",
             store=False,
-            include=["reasoning.encrypted_content"],
             input=history,
             stream=stream,
+            **asked,
         )
         return iter(found) if stream else iter((found,))
 
@@ -281,6 +305,11 @@ class OnGemini:
         call = {"functionCall": {"name": "look_up", "args": {"q": number}}}
         return [{"text": thought(number), "thought": True}, {**call, "thoughtSignature": seal()}]
 
+    def plain(self, number: int) -> Any:
+        """See `Sdk`."""
+        call = {"functionCall": {"name": "look_up", "args": {"q": number}}}
+        return [{"text": thought(number)}, call]
+
     def step(self, number: int, turn: Any, *, lossy: bool = False) -> list[Any]:
         """See `Sdk`."""
         kept = [{k: v for k, v in part.items() if k != "thoughtSignature"} for part in turn]
@@ -301,10 +330,13 @@ class OnGemini:
         last = [{"text": "", "thoughtSignature": seal()}]
         wire.events([*said, self._candidate(number, last, "STOP")], named=False)
 
-    def call(self, client: Any, history: list[Any], *, stream: bool = False) -> Iterator[Any]:
+    def call(
+        self, client: Any, history: list[Any], *, stream: bool = False, plain: bool = False
+    ) -> Iterator[Any]:
         """See `Sdk`."""
         ask = client.models.generate_content_stream if stream else client.models.generate_content
-        found = ask(model="gemini-3-pro-preview", contents=history)
+        model = "gemini-2.0-flash" if plain else "gemini-3-pro-preview"
+        found = ask(model=model, contents=history)
         return iter(found) if stream else iter((found,))
 
     def _candidate(self, number: int, parts: Any, stop: str | None) -> Body:
