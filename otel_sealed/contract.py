@@ -419,6 +419,10 @@ class Constant:
     sha256: str
 
 
+def _always(_body: Json, _facts: Facts) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """A provider file: all that the core knows of one wire dialect.
@@ -431,7 +435,9 @@ class Dialect:
     `also_sealed` keys that look sealed in a block of an unknown type although no known one has
     them; `impossible` the fates that cannot occur on this wire, each with the reason; `paths` where
     its requests go; `asks` whether a JSON object is the body of one, `answers` whether it is a
-    response or one event of a stream.
+    response or one event of a stream;
+    `may_seal` whether the answer to a request may bring sealed state: it was asked for, or the
+    model thinks by default.
     """
 
     name: str
@@ -459,6 +465,7 @@ class Dialect:
     seals_anew: bool = False
     also_sealed: tuple[str, ...] = ()
     impossible: Mapping[Fate, str] = field(default_factory=dict)
+    may_seal: Callable[[Json, Facts], bool] = _always
     sealed_keys: Mapping[str, str] = field(init=False, repr=False)
     """What looks sealed in a block of an unknown type, and the name of it there."""
 

@@ -25,6 +25,7 @@ from otel_sealed.tracker.disputes import Disputes
 from otel_sealed.tracker.effects import Effects
 from otel_sealed.tracker.lines import Settled
 from otel_sealed.tracker.observation import Observation
+from otel_sealed.wire.keys import SealedKeys
 
 __all__ = ["MAX_ABSENT", "Tracker"]
 
@@ -49,6 +50,7 @@ class Tracker:
         families: tuple[Pair, ...] = (),
         absent: int = MAX_ABSENT,
         steps: int = MOST,
+        gate: bool = True,
     ) -> None:
         """`key`: at least 16 secret bytes that key every digest. `ledger` replaces the memory.
 
@@ -58,6 +60,7 @@ class Tracker:
         row that a request leaves behind (trimmed, compacted, held by the server) as many have rows
         in it, the newest; so the cost of a call does not grow with its conversation. `steps`: the
         most work for one exchange (see `otel_sealed.steps`); what needs more is unread, as `size`.
+        `gate=False` reads exchanges in which nothing is sealed as well; verdicts are the same.
         """
         self.key = key
         self._steps = steps
@@ -69,6 +72,7 @@ class Tracker:
         self.disputes = Disputes()
         self.effects = Effects(self.digest)
         self._counter = count()
+        known = dialects()
         self._core = Core(
             digest=self.digest,
             ledger=self.ledger,
@@ -77,8 +81,9 @@ class Tracker:
             settled=Settled() if settles else None,
             families=Families(families),
             absent=absent,
+            keys=SealedKeys(known.values()) if gate else None,
+            remembers=ledger is not None,
         )
-        known = dialects()
         dummies = tuple(text for d in known.values() for text in d.placeholders)
         constants = tuple(one for d in known.values() for one in d.constants)
         self._tools = {api: Tools(d, self.digest, dummies, constants) for api, d in known.items()}

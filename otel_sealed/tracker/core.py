@@ -16,13 +16,16 @@ from otel_sealed.tracker.effects import Effects
 from otel_sealed.tracker.lines import Settled
 from otel_sealed.tracker.memo import Memo
 from otel_sealed.wire import Reader
+from otel_sealed.wire.keys import SealedKeys
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Core:
     """The state behind a tracker; each part has its own lock.
 
-    `absent`: how many turns in a row that are not in a request have rows all the same.
+    `absent`: how many turns in a row that are not in a request have rows all the same. `keys`:
+    those of sealed state, None where every exchange is read. `remembers`: whether a turn with state
+    may be in the ledger; it stays so.
     """
 
     digest: Digest
@@ -32,6 +35,8 @@ class Core:
     settled: Settled | None
     families: Families
     absent: int
+    keys: SealedKeys | None
+    remembers: bool
 
     def vendor_of(self, canon: bytes) -> str:
         """The vendor that minted a value of any conversation, empty if nobody here saw it."""

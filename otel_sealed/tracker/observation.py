@@ -29,6 +29,7 @@ from otel_sealed.model.quick import evolve
 from otel_sealed.overlay import Said, overlay, provider_says, refused
 from otel_sealed.providers.vendors import resolve
 from otel_sealed.tracker.core import Core, Tools
+from otel_sealed.tracker.gate import Body, bare, continues_none, stateless
 from otel_sealed.tracker.judging import Asked, Judged, resumed, whole
 from otel_sealed.tracker.lines import Resumed
 from otel_sealed.tracker.recording import MODEL, Came, clean, record
@@ -65,6 +66,9 @@ class Observation:
         """Judge, overlay, record, and say so. Raises OutOfSteps."""
         self._answer = self._read_answer()
         self._facts = evolve(self._facts, model=self._facts.model or self._answer.model)
+        body = self._unsealed() if self._core.keys is not None else None
+        if body is not None:
+            return self._passed(body)
         judged = self._judge_request() if self._exchange.request is not None else None
         if judged is None:
             self._facts = self._complete(self._facts, "", "")
@@ -86,6 +90,56 @@ class Observation:
         findings = overlay(findings, judged.outcomes if judged else (), said)
         self._core.disputes.learn(self._dialect.name, findings)
         return self._assemble(turn, findings, said, judged)
+
+    def _unsealed(self) -> Body | None:
+        """The parsed request of an exchange that passes the gate; None where it has to be read."""
+        exchange, keys, dialect = self._exchange, self._core.keys, self._dialect
+        if keys is None or self._unread or exchange.request is None or exchange.operation:
+            return None
+        came = exchange.response if exchange.events is None else exchange.events
+        if keys.inside(came) or keys.inside(exchange.request) or not bare(dialect, self._answer):
+            return None
+        try:
+            parsed = as_json(exchange.request)
+        except Unread:
+            return None
+        if not isinstance(parsed, dict):
+            return None
+        facts = self._complete(dialect.facts(parsed, exchange), *dialect.reference(parsed))
+        if facts.reference or dialect.may_seal(parsed, facts):
+            return None
+        body = Body(parsed, tuple(dialect.messages(parsed)))
+        if not stateless(dialect, body.messages):
+            return None
+        if self._core.remembers and not continues_none(
+            self._core, dialect, exchange, body, self._hint
+        ):
+            return None
+        before, self._facts = self._facts, facts
+        if any(self._never_came()):
+            self._facts = before
+            return None
+        return body
+
+    def _passed(self, body: Body) -> Report:
+        """The report of an exchange that passes the gate."""
+        dialect, answer, digest = self._dialect, self._answer, self._core.digest
+        said = provider_says(self._exchange, answer, digest)
+        return Report(
+            facts=self._facts,
+            exchange=self._number,
+            provider_verdict=said.verdict,
+            rejection=None if said.rejection is Rejection.OTHER else said.rejection,
+            received_types=tuple(self._tools.reader.types(answer)),
+            conversation=self._hint,
+            response_model=clean(MODEL, answer.model),
+            stop=vocab.word(answer.stop.lower()) if answer.stop else "",
+            complete=answer.complete,
+            usage=answer.usage,
+            removals=said.removals,
+            drift=drift(answer.parts, dialect),
+            receipts=tuple(map(self._core.effects.on, receipts(body.messages, dialect, digest))),
+        )
 
     def unread(self) -> Report:
         """The report of an exchange that needs more steps than it may: nothing of it is judged."""

@@ -150,6 +150,23 @@ class Reader:
             blocks = tuple(handed.mark(b, raw.path, self._dialect, self._digest) for b in blocks)
         return blocks, *self._joined(raw.parts)
 
+    def types(self, raw: RawAnswer) -> Iterator[str]:
+        """The types of the blocks of a response, in order, as `answer` has them."""
+        for _, part in raw.parts:
+            yield from self._types(part, 0)
+
+    def _types(self, part: Any, depth: int) -> Iterator[str]:
+        if not isinstance(part, dict):
+            yield "text" if isinstance(part, str) else "other"
+            return
+        carriers, name = self._dialect.carriers, self._dialect.type_of(part)
+        yield word(name)
+        carrier = carriers.get(name)
+        for key in carrier.children if carrier is not None and depth < _MAX_DEPTH else ():
+            for _, child in _children(lookup(part, key), key):
+                if isinstance(child, dict) and self._dialect.type_of(child) in carriers:
+                    yield from self._types(child, depth + 1)
+
     def name(self, text: str) -> bytes:
         """Digest of an id, empty for an empty one."""
         return self._digest.name(text) if text else b""

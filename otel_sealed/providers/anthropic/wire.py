@@ -274,6 +274,16 @@ def _compaction_traits(place: Place) -> set[Trait]:
     return found
 
 
+def _may_seal(_body: Mapping[str, Any], facts: Facts) -> bool:
+    """A9: a model that thinks only where it is asked to, and was not, seals nothing.
+
+    What else a request asks for (compaction, context management) is in its flags.
+    """
+    if facts.flags or facts.thinking:
+        return True
+    return facts.thinking is None and not names_model(_OFF_BY_DEFAULT, facts.model)
+
+
 DIALECT = Dialect(
     name="anthropic",
     api=Api.MESSAGES,
@@ -294,4 +304,5 @@ DIALECT = Dialect(
     rules=RULES,
     impossible=IMPOSSIBLE,
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
+    may_seal=_may_seal,
 )

@@ -33,6 +33,7 @@ from otel_sealed.wire.parse import as_count, as_text, first_text, lookup
 _KNOWN_MODEL = re.compile(r"(^|[./])(claude|gemini-[123]|gpt-[3456]|o[1-9](-|$)|codex|grok)")
 _GEMINI_2 = re.compile(r"(^|[./])gemini-2")
 _GEMINI_3 = re.compile(r"(^|[./])gemini-3")
+_OPENAI_HOST = re.compile(r"(^|\.)api\.openai\.com(:\d+)?$")
 # the format of a detail whose upstream seals each text it gives (OpenRouter's components)
 _SIGNING = "anthropic-"
 _THE_MODELS = frozenset({"tool_calls", "reasoning_details", "thinking_blocks"})
@@ -234,6 +235,11 @@ def _first(place: Place) -> tuple[int, ...]:
     return () if call < 0 else (call, sealed)
 
 
+def _may_seal(_body: Mapping[str, Any], facts: Facts) -> bool:
+    """OpenAI itself seals nothing on this wire; anybody else may."""
+    return _OPENAI_HOST.search(facts.host) is None
+
+
 DIALECT = Dialect(
     name="chat",
     api=Api.CHAT_COMPLETIONS,
@@ -256,4 +262,5 @@ DIALECT = Dialect(
     messages_are_steps=True,
     models=lambda model: _KNOWN_MODEL.search(model) is not None,
     also_sealed=("encrypted_content",),
+    may_seal=_may_seal,
 )

@@ -29,6 +29,8 @@ from otel_sealed.wire.parse import as_count, as_text
 _KNOWN_MODEL = re.compile(r"gemini-[123]")
 _GEMINI_2 = re.compile(r"gemini-2")
 _GEMINI_3 = re.compile(r"gemini-3")
+# models from before there was thinking, but for an experimental one named after it
+_NEVER_THINKS = re.compile(r"gemini-(1|2\.0)(?!.*thinking)")
 
 _KEYS = (
     ("functionCall", "function_call"),
@@ -176,6 +178,11 @@ def _first_call(place: Place) -> int:
     return next((i for i, b in enumerate(blocks) if b.type == "function_call"), -1)
 
 
+def _may_seal(_body: Mapping[str, Any], facts: Facts) -> bool:
+    """Models before 2.5 do not think; later ones do, whether they are asked or not."""
+    return bool(facts.thinking) or _NEVER_THINKS.search(facts.model) is None
+
+
 DIALECT = Dialect(
     name="gemini",
     api=Api.GENERATE_CONTENT,
@@ -201,4 +208,5 @@ DIALECT = Dialect(
     constants=(Constant(313, "6e7a63a6f9cccdec755b924cd369ae500c9348c558e074d3a02caf5939b00cf4"),),
     messages_are_steps=True,
     models=lambda model: not model or _KNOWN_MODEL.search(model) is not None,
+    may_seal=_may_seal,
 )

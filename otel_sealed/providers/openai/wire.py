@@ -22,9 +22,12 @@ from otel_sealed.providers.openai.rules import RULES
 from otel_sealed.providers.openai.sealed import BY_TYPE, PATHS, TOOL_OUTPUTS
 from otel_sealed.providers.openai.stream import fold
 from otel_sealed.steps import spend
+from otel_sealed.vocab import names_model
 from otel_sealed.wire.parse import as_count, as_text
 
 _KNOWN_MODEL = re.compile(r"(^|[./])(gpt-[345]|gpt-6|o[1-9](-|$)|codex|chatgpt|grok)")
+# models from before there was reasoning; nothing of theirs is sealed
+_NEVER_REASONS = re.compile(r"(^|[./])(gpt-(3|4)|chatgpt-4)")
 # O13: which models drop reasoning after a prefix change is not published; 6.2 is the one named
 _BINDING = re.compile(r"(^|[./])gpt-6")
 # O13: instructions count on models before this one
@@ -263,6 +266,12 @@ def _server_ids(place: Place) -> frozenset[bytes]:
     return frozenset(found)
 
 
+def _may_seal(body: Mapping[str, Any], facts: Facts) -> bool:
+    """Models that do not reason seal nothing; the others do unless they happen not to reason."""
+    asked = bool(facts.flags or body.get("reasoning"))
+    return asked or not names_model(_NEVER_REASONS, facts.model)
+
+
 DIALECT = Dialect(
     name="openai",
     api=Api.RESPONSES,
@@ -285,4 +294,5 @@ DIALECT = Dialect(
     tools_separate=False,
     seals_anew=True,
     also_sealed=("signature",),
+    may_seal=_may_seal,
 )
