@@ -204,15 +204,24 @@ def _readable(rows: Iterable[Row]) -> list[str]:
 
 def _received(report: Report, rekey: Rekey) -> dict[str, Value]:
     rows = report.received[: vocab.MAX_ROWS]
-    key = report.conversation
-    ids = [rekey(key, row.id).hex() if row.id and key else "" for row in rows]
     return {
         vocab.RECEIVED_ARTIFACTS: [vocab.word(row.artifact) for row in rows],
+        vocab.RECEIVED_POSITIONS: [vocab.path(row.path) for row in rows],
+        **received_values(report, rekey),
+    }
+
+
+def received_values(report: Report, rekey: Rekey) -> dict[str, Value]:
+    """What of the rows that came in differs between calls of one shape."""
+    rows, key = report.received[: vocab.MAX_ROWS], report.conversation
+    values: dict[str, Value] = {
         vocab.RECEIVED_DIGESTS: [public_digest(r.artifact, r.digest, key, rekey) for r in rows],
         vocab.RECEIVED_SIZES: [row.size for row in rows],
-        vocab.RECEIVED_POSITIONS: [vocab.path(row.path) for row in rows],
-        vocab.RECEIVED_IDS: ids if any(ids) else [],
     }
+    ids = [rekey(key, row.id).hex() if row.id and key else "" for row in rows]
+    if any(ids):
+        values[vocab.RECEIVED_IDS] = ids
+    return values
 
 
 def _returned(rows: Sequence[Row]) -> dict[str, Value]:
@@ -310,7 +319,7 @@ def facts_of(report: Report, rekey: Rekey) -> list[str]:
     if not report.complete:
         pairs.append(("complete", "false"))
     if report.conversation:
-        issuer = _issuer(report)
+        issuer = issuer_of(report)
         pairs.append(("issuer", rekey(report.conversation, issuer).hex()))
         if report.prefix:
             pairs.append(("prefix", rekey(report.conversation, report.prefix).hex()))
@@ -323,7 +332,7 @@ def facts_of(report: Report, rekey: Rekey) -> list[str]:
     return [f"{name}={value}" for name, value in pairs[:MAX_FACTS]]
 
 
-def _issuer(report: Report) -> bytes:
+def issuer_of(report: Report) -> bytes:
     """One digest for platform, account and resource; the account itself never leaves."""
     facts = report.facts
     return _hashed(facts.vendor, facts.platform, facts.host, facts.account)

@@ -27,6 +27,7 @@ from otel_sealed.telemetry.fit import fit, limit_of
 from otel_sealed.telemetry.known import read
 from otel_sealed.telemetry.metrics import Gauges, Metrics
 from otel_sealed.telemetry.noise import Noise
+from otel_sealed.telemetry.planned import Plans
 from otel_sealed.telemetry.processor import SealedSpanProcessor, service_of
 from otel_sealed.telemetry.settings import key_id_of
 from otel_sealed.telemetry.shield import Shield
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from otel_sealed.telemetry.alerts import Callback
     from otel_sealed.telemetry.attributes import Row
     from otel_sealed.telemetry.leaks import Leak
+    from otel_sealed.telemetry.planned import Plan
     from otel_sealed.telemetry.settings import Settings
 
 _ORIGIN_BYTES: Final = 24
@@ -144,6 +146,9 @@ class Emitter:
             events_per_hour=settings.events_per_hour,
             known=read(settings.known),
         )
+        self._plans = Plans(
+            self._metrics, self._rekey, key_id=self._key_id, rules_version=self._rules_version
+        )
         self._noise = Noise()
         self._unobserved: set[tuple[str, str]] = set()
         self._strict = strict
@@ -231,13 +236,30 @@ class Emitter:
         `check_s`: seconds it took to read and judge the exchange. `error_type` is the error of the
         call itself, for a span of our own.
         """
+        context = None if span is None else trace.set_span_in_context(span)
+        records = span is not None and span.is_recording()
+        present = getattr(span, "attributes", None) or {}
+        plan = self._shield.run("emit.plan", self._plans.plan, report, present if owned else None)
+        if plan is not None and not (owned and error_type):
+            if records:
+                self._shield.run("emit.span", self._fill, plan, report, span, present, owned)
+            self._shield.run(
+                "emit.metrics",
+                self._metrics.count,
+                plan.counted,
+                report,
+                plan.provider,
+                check_s,
+                context,
+            )
+            self._noise.call(())
+            return
         rows = self._shield.run("emit.rows", shapes.rows_of, report, self._rekey)
         if rows is None:
             return
         provider = names.provider_of(report.facts)
         known = self._shield.run("emit.known", self._known, report, rows, provider) or ()
-        context = None if span is None else trace.set_span_in_context(span)
-        if span is not None and span.is_recording():
+        if records:
             self._shield.run("emit.span", self._write, report, rows, known, span, owned, error_type)
         self._shield.run(
             "emit.metrics",
@@ -299,6 +321,17 @@ class Emitter:
             if error:
                 values[vocab.ERROR_TYPE] = error
                 span.set_status(StatusCode.ERROR)
+        span.set_attributes(fit(values, present, limit=limit_of(span), owned=owned))
+
+    def _fill(
+        self,
+        plan: Plan,
+        report: Report,
+        span: Span,
+        present: Mapping[str, Any],
+        owned: bool,  # noqa: FBT001 - positional through the shield
+    ) -> None:
+        values = self._plans.filled(plan, report)
         span.set_attributes(fit(values, present, limit=limit_of(span), owned=owned))
 
     def _alert(

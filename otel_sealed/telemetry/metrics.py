@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from opentelemetry import metrics
 from opentelemetry.context import Context
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Histogram, Meter, MeterProvider
 
     from otel_sealed.model import Finding, Report
+    from otel_sealed.telemetry.tally import Count
 
 Labels: TypeAlias = "Mapping[str, str]"
 VIOLATING: Final = tuple(verdict for verdict in Verdict if verdict.violates)
@@ -106,6 +107,14 @@ class Gauges:
     seams: Callable[[], tuple[int, int]] = lambda: (0, 0)
 
 
+class Counted(NamedTuple):
+    """What a call of a known shape adds to the metrics; its labels are admitted already."""
+
+    counts: tuple[Count, ...]
+    sizes: tuple[Labels, ...]
+    duration: Labels
+
+
 class Metrics:
     """All instruments of one process."""
 
@@ -161,12 +170,7 @@ class Metrics:
 
         `known` says of each finding whether it is a known loss; empty if none is.
         """
-        provider = names.metric_provider(provider)
-        with self._lock:
-            first = provider not in self._primed
-            self._primed.add(provider)
-        if first:
-            self.prime(provider)
+        provider = self._known(provider)
         who = {
             vocab.PROVIDER: provider,
             vocab.REQUEST_MODEL: names.base_model(report.facts.model),
@@ -195,6 +199,55 @@ class Metrics:
             self._unread(reason, provider, 1)
         self._lookups(report, provider)
         self._duration.record(check_s, {vocab.PROVIDER: provider}, context)
+
+    def _known(self, provider: str) -> str:
+        """The name of a provider on metrics, its series there by now."""
+        name = names.metric_provider(provider)
+        with self._lock:
+            first = name not in self._primed
+            self._primed.add(name)
+        if first:
+            self.prime(name)
+        return name
+
+    def planned(self, report: Report, provider: str) -> Counted:
+        """What a call like this one adds, which has no row and was not refused."""
+        provider = self._known(provider)
+        model = names.base_model(report.facts.model)
+        who = {vocab.PROVIDER: provider, vocab.REQUEST_MODEL: model}
+        outcome = {
+            vocab.VERDICT: vocab.NOTHING_SEALED,
+            vocab.PROVIDER_VERDICT: report.provider_verdict.value,
+            vocab.PROVIDER: provider,
+            vocab.SERVER_ADDRESS: self._host(report.facts.host),
+            vocab.CARRY: report.carry.value,
+        }
+        counts = [
+            self._counted(vocab.CALLS, {vocab.VERDICT: vocab.NOTHING_SEALED, **who}, 1),
+            self._counted(vocab.OUTCOMES, outcome, 1),
+        ]
+        if (due := report.expected - report.excused) > 0:
+            returned = min(report.returned, due)
+            counts.append(self._counted(vocab.EXPECTED, who, due, vocab.RETURNED.name))
+            counts.append(self._counted(vocab.RETURNED, who, returned, vocab.EXPECTED.name))
+        labels = [{vocab.ARTIFACT: vocab.word(row.artifact), **who} for row in report.received]
+        sizes = tuple(self._series.admit(vocab.SIZE.name, one) for one in labels)
+        return Counted(tuple(counts), sizes, {vocab.PROVIDER: provider})
+
+    def _counted(self, metric: vocab.Metric, labels: Labels, count: int, *alike: str) -> Count:
+        admitted = self._series.admit(metric.name, labels, *alike)
+        return (metric.name, *admitted.values()), admitted, count
+
+    def count(
+        self, plan: Counted, report: Report, provider: str, check_s: float, context: Context | None
+    ) -> None:
+        """Count one call of a shape that is planned."""
+        self._tally.add_each(plan.counts)
+        for receipt, labels in zip(report.received, plan.sizes, strict=True):
+            self._size.record(receipt.size, labels, _UNLINKED)
+        if report.lookups_hit or report.lookups_missed:
+            self._lookups(report, names.metric_provider(provider))
+        self._duration.record(check_s, plan.duration, context)
 
     def _unread(self, reason: str, provider: str, count: int) -> None:
         known = reason if reason in vocab.UNREAD_REASONS else vocab.FOLDED

@@ -10,12 +10,14 @@ call, with its span as exemplar.
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from opentelemetry.metrics import Counter
+
+    Count: TypeAlias = tuple[tuple[str, ...], Mapping[str, str], int]
 
 
 class Tally:
@@ -37,6 +39,17 @@ class Tally:
             else:
                 self._sums[key] = count
                 self._labels[key] = labels
+
+    def add_each(self, counts: Iterable[Count]) -> None:
+        """Count what was planned."""
+        with self._lock:
+            sums = self._sums
+            for key, labels, count in counts:
+                if key in sums:
+                    sums[key] += count
+                else:
+                    sums[key] = count
+                    self._labels[key] = labels
 
     def flush(self) -> None:
         """Give the sums to the counters."""

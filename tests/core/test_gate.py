@@ -72,7 +72,7 @@ KEYS = SealedKeys(dialects().values())
 
 def wire(one: Exchange) -> Exchange:
     """An exchange with its bodies as bytes."""
-    changed = {
+    changed: dict[str, Any] = {
         name: json.dumps(body).encode()
         for name in ("request", "response")
         if isinstance(body := getattr(one, name), (dict, list))
