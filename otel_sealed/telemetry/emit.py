@@ -237,30 +237,26 @@ class Emitter:
         call itself, for a span of our own.
         """
         context = None if span is None else trace.set_span_in_context(span)
-        records = span is not None and span.is_recording()
-        present = getattr(span, "attributes", None) or {}
-        plan = self._shield.run("emit.plan", self._plans.plan, report, present if owned else None)
-        if plan is not None and not (owned and error_type):
-            if records:
-                self._shield.run("emit.span", self._fill, plan, report, span, present, owned)
-            self._shield.run(
-                "emit.metrics",
-                self._metrics.count,
-                plan.counted,
-                report,
-                plan.provider,
-                check_s,
-                context,
-            )
-            self._noise.call(())
+        written = span if span is not None and span.is_recording() else None
+        plan = None
+        if not (owned and error_type):
+            plan = self._shield.run("emit.plan", self._plan, report, span if owned else None)
+        if plan is not None:
+            if written is not None:
+                self._shield.run("emit.span", self._fill, plan, report, written, owned)
+            count = self._metrics.count
+            self._shield.run("emit.metrics", count, plan.counted, report, check_s, context)
+            self._shield.run("emit.noise", self._noise.call, ())
             return
         rows = self._shield.run("emit.rows", shapes.rows_of, report, self._rekey)
         if rows is None:
             return
         provider = names.provider_of(report.facts)
         known = self._shield.run("emit.known", self._known, report, rows, provider) or ()
-        if records:
-            self._shield.run("emit.span", self._write, report, rows, known, span, owned, error_type)
+        if written is not None:
+            self._shield.run(
+                "emit.span", self._write, report, rows, known, written, owned, error_type
+            )
         self._shield.run(
             "emit.metrics",
             self._metrics.call,
@@ -323,15 +319,19 @@ class Emitter:
                 span.set_status(StatusCode.ERROR)
         span.set_attributes(fit(values, present, limit=limit_of(span), owned=owned))
 
+    def _plan(self, report: Report, own: Span | None) -> Plan | None:
+        """The plan for a call; `own` is its span where that is ours."""
+        return self._plans.plan(report, None if own is None else getattr(own, "attributes", {}))
+
     def _fill(
         self,
         plan: Plan,
         report: Report,
         span: Span,
-        present: Mapping[str, Any],
         owned: bool,  # noqa: FBT001 - positional through the shield
     ) -> None:
         values = self._plans.filled(plan, report)
+        present = getattr(span, "attributes", None) or {}
         span.set_attributes(fit(values, present, limit=limit_of(span), owned=owned))
 
     def _alert(

@@ -238,15 +238,13 @@ class Metrics:
         admitted = self._series.admit(metric.name, labels, *alike)
         return (metric.name, *admitted.values()), admitted, count
 
-    def count(
-        self, plan: Counted, report: Report, provider: str, check_s: float, context: Context | None
-    ) -> None:
+    def count(self, plan: Counted, report: Report, check_s: float, context: Context | None) -> None:
         """Count one call of a shape that is planned."""
         self._tally.add_each(plan.counts)
         for receipt, labels in zip(report.received, plan.sizes, strict=True):
             self._size.record(receipt.size, labels, _UNLINKED)
         if report.lookups_hit or report.lookups_missed:
-            self._lookups(report, names.metric_provider(provider))
+            self._lookups(report, plan.duration[vocab.PROVIDER])
         self._duration.record(check_s, plan.duration, context)
 
     def _unread(self, reason: str, provider: str, count: int) -> None:

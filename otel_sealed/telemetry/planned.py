@@ -50,7 +50,6 @@ class Plan(NamedTuple):
     prefix: int
     issuer_digest: bytes
     tokens: tuple[tuple[str, str], ...]
-    provider: str
     counted: Counted
 
 
@@ -88,7 +87,6 @@ class Plans:
         if present is not None:
             values = conventional(report, present) | values
         facts = list(values.get(vocab.FACTS, ()))
-        provider = names.provider_of(report.facts)
         return Plan(
             attributes=values,
             facts=facts,
@@ -96,8 +94,7 @@ class Plans:
             prefix=_place(facts, "prefix="),
             issuer_digest=shapes.issuer_of(report),
             tokens=tuple((name, field) for name, field in _TOKENS if name in values),
-            provider=provider,
-            counted=self._metrics.planned(report, provider),
+            counted=self._metrics.planned(report, names.provider_of(report.facts)),
         )
 
     def filled(self, plan: Plan, report: Report) -> dict[str, Any]:
