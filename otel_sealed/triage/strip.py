@@ -41,6 +41,13 @@ _LISTS: Final = {
 }
 """Chat Completions has its blocks in lists of their own: the types that each list holds."""
 _LISTED: Final = frozenset(name for name, _ in _LISTS)
+_ALONE: Final = (
+    ("extra_content.google", "thought_signature"),
+    ("provider_specific_fields", "thought_signatures"),
+)
+"""And seals of a whole message at keys of their own."""
+_ALSO: Final = {"content_blocks": "thinking_blocks"}
+"""Portkey's name for a list of such blocks."""
 _ITEM: Final = re.compile(r"([a-z_]{1,40})\.(\d{1,5})(?=\.|\Z)")
 _INSIDE: Final = re.compile(r"\.[a-z_]{1,40}(?:\.(\d{1,5}))?\Z")
 _NESTED: Final = frozenset(
@@ -168,12 +175,15 @@ def _block(call: Call, position: str) -> int | None:
     """Which block of a response a place in it is of."""
     if found := _BLOCK.search(position):
         return _within(call.received_types, int(found[1]), position[found.end() :])
-    for name, number in reversed(_ITEM.findall(position)):
+    for key, number in reversed(_ITEM.findall(position)):
+        name = _ALSO.get(key, key)
         if name in _LISTED:
             types = enumerate(call.received_types)
             blocks = [at for at, type_ in types if (name, type_) in _LISTS]
             return blocks[int(number)] if int(number) < len(blocks) else None
-    return None
+    alone = (type_ for key, type_ in _ALONE if position.endswith(f".{key}"))
+    found_type = next(alone, None)
+    return call.received_types.index(found_type) if found_type in call.received_types else None
 
 
 def _within(types: Sequence[str], number: int, inside: str) -> int | None:
