@@ -44,12 +44,13 @@ def provider_says(exchange: Exchange, answer: RawAnswer, digest: Digest) -> Said
     error: Any = answer.error
     if error is None and refused(exchange):
         error = exchange.response
-    if error is not None:
+    if error is not None or refused(exchange):
         if isinstance(error, (bytes, bytearray)):
             error = bytes(error).decode("utf-8", "replace")
         rejection = classify(error)
         if rejection is None:
-            unknown = exchange.status in _ABOUT_THE_REQUEST and not about_other_things(error)
+            status = exchange.status if refused(exchange) else _code(error)
+            unknown = status in _ABOUT_THE_REQUEST and not about_other_things(error)
             return Said(ProviderVerdict.UNREPORTED, Rejection.OTHER if unknown else None)
         return Said(ProviderVerdict.REJECTED, rejection)
     removals = tuple(_removals(answer, digest))
@@ -58,6 +59,13 @@ def provider_says(exchange: Exchange, answer: RawAnswer, digest: Digest) -> Said
     came = exchange.response is not None or exchange.events is not None
     verdict = ProviderVerdict.ACCEPTED if came else ProviderVerdict.UNREPORTED
     return Said(verdict, removals=removals)
+
+
+def _code(error: Any) -> int | None:
+    """The status that an error in an accepted reply names: relays answer 200 and put it inside."""
+    inner = error.get("error", error) if isinstance(error, dict) else None
+    code = inner.get("code") if isinstance(inner, dict) else None
+    return code if isinstance(code, int) else None
 
 
 def overlay(findings: list[Finding], outcomes: Sequence[Outcome], said: Said) -> list[Finding]:

@@ -419,6 +419,21 @@ def test_a_refusal_of_the_request_without_a_class_is_kept_as_one(
     assert (report.provider_verdict, report.rejection) == (ProviderVerdict.UNREPORTED, kind)
 
 
+@pytest.mark.parametrize(("status", "kind"), [(400, R.OTHER), (500, None)])
+def test_a_refusal_of_which_no_body_was_read_is_kept_all_the_same(
+    status: int, kind: Rejection | None
+) -> None:
+    report = second("anthropic", response=None, status=status)
+    assert (report.provider_verdict, report.rejection) == (ProviderVerdict.UNREPORTED, kind)
+
+
+@pytest.mark.parametrize(("code", "kind"), [(400, R.OTHER), (502, None), ("400", None)])
+def test_so_is_one_that_a_relay_puts_into_a_reply(code: Any, kind: Rejection | None) -> None:
+    said = {"error": {"message": "Provider returned error", "code": code}}
+    report = second("openrouter", response=said)
+    assert (report.provider_verdict, report.rejection) == (ProviderVerdict.UNREPORTED, kind)
+
+
 def test_one_of_a_request_without_sealed_state_is_about_something_else() -> None:
     error = {"error": {"type": "invalid_request_error", "message": "No."}}
     report = Tracker(KEY).observe(
