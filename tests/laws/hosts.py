@@ -8,6 +8,8 @@ of hosts that are known; these are the verbs that all of them are made of, at an
 from __future__ import annotations
 
 import copy
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +18,11 @@ from hypothesis import strategies as st
 
 from tests.core.conversations import Body
 from tests.laws import wires
-from tests.laws.generate import Element, Talk
+from tests.laws.generate import MOCK, Element, Talk
 
 Elements = list[Element]
+ID = re.compile(r"[a-z]+_[0-9a-f]{20}\b")
+"""An id as `Mint` makes them."""
 PLACES = 12
 """Places are drawn from so many; what is drawn is taken modulo what there is."""
 
@@ -228,6 +232,17 @@ def cut_before(elements: Elements, turn: int) -> Elements:
     """The history in front of answer `turn`."""
     end = next((at for at, e in enumerate(elements) if max(e.turn, e.said) >= turn), len(elements))
     return elements[:end]
+
+
+def newest_certain(talk: Talk, elements: Elements) -> int:
+    """The newest answer of which the history holds a seal or an id, as it came; -1 if none."""
+    found = [-1]
+    for number, response in enumerate(talk.responses):
+        mine = json.dumps([e.body for e in elements if e.turn == number])
+        keys = set(ID.findall(json.dumps(response)))
+        keys |= {b[key] for e in wires.reply(talk.dialect, response) for b, key in wires.sealed(e)}
+        found += [number] if any(key in mine for key in keys - {MOCK}) else []
+    return max(found)
 
 
 # --------------------------------------------------------------------------------- strategies

@@ -2,10 +2,10 @@
 
 A row that degrades or breaks and names a received turn needs, in the request, something that this
 turn or one that continued it brought: a seal (as it came, or changed), an id, a call, a long text;
-or a short text in its place, which is behind the very messages the turn answered. And nothing
-there contradicts it: in the place of the turn, or of one between it and what is there of its
-conversation, no other answer stands. What others say as well, the same questions in the same order
-and a place in that order, accuses nobody.
+or a short text, or a carrier of its type with nothing in it, in its place, which is behind the very
+messages the turn answered. And nothing there contradicts it: in the place of the turn, or of one
+between it and what is there of its conversation, no other answer stands. What others say as well,
+the same questions in the same order and a place in that order, accuses nobody.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def stranger_behind(
     The next `common` answers say what those of the conversation do, where those said what many do.
     """
     other = talk.renamed("a stranger")
-    own = [replace(one, words=()) for one in other.answers[at + common :]]
+    own = [
+        replace(one, words=(), shape="HS" if one.shape == "H" else one.shape)
+        for one in other.answers[at + common :]
+    ]
     other = replace(other, answers=(*other.answers[: at + common], *own))
     seen = talk.told(at)
     unseen = other.told(len(other.answers))[len(seen) :]
