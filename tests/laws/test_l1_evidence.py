@@ -1,11 +1,12 @@
 """L1. No violation without identifying evidence.
 
 A row that degrades or breaks and names a received turn needs, in the request, something that this
-turn or one that continued it brought: a seal (as it came, or changed), an id, a call, a long text;
-or a short text, or a carrier of its type with nothing in it, in its place, which is behind the very
-messages the turn answered. And nothing there contradicts it: in the place of the turn, or of one
-between it and what is there of its conversation, no other answer stands. What others say as well,
-the same questions in the same order and a place in that order, accuses nobody.
+turn or one that continued it brought: a seal (as it came, or changed), an id, a call, a long text
+(of a thought, whatever seal is next to it); or, in its place, which is behind the very messages the
+turn answered, a short text or a carrier of its type with nothing in it. And nothing there
+contradicts it: in the place of the turn, or of one between it and what is there of its
+conversation, no other answer stands. What others say as well, the same questions in the same order
+and a place in that order, accuses nobody.
 """
 
 from __future__ import annotations
@@ -29,14 +30,19 @@ def stranger_behind(
 ) -> Elements:
     """The history up to answer `at`, then that of a conversation nobody here saw, by that host.
 
-    The next `common` answers say what those of the conversation do, where those said what many do.
+    The next `common` answers say what those of the conversation do, where those said what many do;
+    but no long thought, which is nobody else's.
     """
     other = talk.renamed("a stranger")
     own = [
         replace(one, words=(), shape="HS" if one.shape == "H" else one.shape)
         for one in other.answers[at + common :]
     ]
-    other = replace(other, answers=(*other.answers[: at + common], *own))
+    shared = [
+        replace(one, words=tuple(min(w, 1) for w in one.words) if "T" in one.shape else one.words)
+        for one in other.answers[at : at + common]
+    ]
+    other = replace(other, answers=(*other.answers[:at], *shared, *own))
     seen = talk.told(at)
     unseen = other.told(len(other.answers))[len(seen) :]
     return seen + changed(other, unseen, host)
