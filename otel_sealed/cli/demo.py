@@ -37,7 +37,7 @@ _WENT_BACK: Final = {
     Fate.FABRICATED: "a placeholder",
     Fate.FOREIGN: "the same, to another vendor",
     Fate.RETYPED: "the same, as another type",
-    Fate.SPLIT: "the same, its turn torn apart",
+    Fate.SPLIT: "the same, in pieces",
     Fate.MERGED: "joined with its neighbour",
     Fate.ENVELOPE_MODIFIED: "the block with one key more",
     Fate.ORPHANED: "alone, its reasoning missing",

@@ -20,7 +20,7 @@ FATES: Final[dict[str, str]] = {
     Fate.FABRICATED: "was replaced by a made-up value",
     Fate.SUBSTITUTED: "was replaced by its readable text",
     Fate.MERGED: "was joined with a neighbour",
-    Fate.SPLIT: "was torn apart",
+    Fate.SPLIT: "was split",
     Fate.RETYPED: "went back in a block of another type",
     Fate.DUPLICATED: "was sent more than once",
     Fate.MISPLACED: "went back in another place",
