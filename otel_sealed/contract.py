@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from otel_sealed.model import (
     Block,
@@ -32,6 +32,13 @@ from otel_sealed.model.quick import quick
 Json = Any
 CHECKED = "2026-11-29"
 """The day on which all rows were checked that do not name another."""
+
+
+OK: Final = 200
+REFUSED: Final = 400
+"""The least status of an answer that is no answer; what it means is said by its words."""
+FAILED: Final = 500
+"""That of an answer whose cause is on the server's side."""
 
 
 class Api(StrEnum):

@@ -9,7 +9,7 @@ from typing import Any
 
 from otel_sealed import vocab
 from otel_sealed.align import Outcome
-from otel_sealed.contract import Exchange, RawAnswer
+from otel_sealed.contract import REFUSED, Exchange, RawAnswer
 from otel_sealed.digest import Digest
 from otel_sealed.model import Finding, Locus, ProviderVerdict, Rejection, Removal
 from otel_sealed.model.quick import evolve, quick
@@ -17,7 +17,6 @@ from otel_sealed.providers.refusals import about_other_things, classify
 from otel_sealed.steps import spend
 
 _PATH = re.compile(r"messages\.\d{1,6}(\.content\.\d{1,6})?")
-_BAD_STATUS = 400
 _ABOUT_THE_REQUEST = frozenset({400, 422})
 """Refusals of what was sent, not of who sent it, how often or where. One of these without a known
 class may be about sealed state: the record keeps it as `other`, and nothing alarms."""
@@ -36,7 +35,7 @@ class Said:
 
 def refused(exchange: Exchange) -> bool:
     """Whether the transport says the call failed. What it means is told by the words, not by it."""
-    return (exchange.status or 0) >= _BAD_STATUS
+    return (exchange.status or 0) >= REFUSED
 
 
 def provider_says(exchange: Exchange, answer: RawAnswer, digest: Digest) -> Said:

@@ -16,13 +16,11 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
+from otel_sealed.contract import FAILED, OK, REFUSED
 from otel_sealed.wire import Exchange, as_json
 from otel_sealed.wire.parse import Unread
 
 _SEALED: Final = "encrypted_content"
-_REFUSED: Final = 400
-_OK: Final = 200
-_FAILED: Final = 500
 _CONVERSATION: Final = re.compile(r"conversations/([^/?]+)/items")
 _BOUNDARY: Final = re.compile(rb"^--([^\r\n]{1,200})\r?\n")
 _GAP: Final = b"\r\n\r\n"
@@ -46,12 +44,12 @@ def messages_answered(whole: Exchange, _path: str) -> Iterator[Exchange]:
         if not isinstance(result, dict):
             continue
         if result.get("type") == "succeeded":
-            yield _answered(whole, result.get("message"), _OK)
+            yield _answered(whole, result.get("message"), OK)
         elif result.get("type") == "errored":
             error = result.get("error")
             inner = error.get("error") if isinstance(error, dict) else None
             refused = isinstance(inner, dict) and inner.get("type") == "invalid_request_error"
-            yield _answered(whole, error, _REFUSED if refused else _FAILED)
+            yield _answered(whole, error, REFUSED if refused else FAILED)
 
 
 def responses_asked(whole: Exchange, _path: str) -> Iterator[Exchange]:
@@ -69,9 +67,9 @@ def responses_answered(whole: Exchange, _path: str) -> Iterator[Exchange]:
         if "custom_id" not in line or not isinstance(response, dict):
             continue
         status, body = response.get("status_code"), response.get("body")
-        code = status if isinstance(status, int) else _OK
+        code = status if isinstance(status, int) else OK
         responds = isinstance(body, dict) and body.get("object") == "response"
-        if responds or (isinstance(body, dict) and code >= _REFUSED):
+        if responds or (isinstance(body, dict) and code >= REFUSED):
             yield _answered(whole, body, code)
 
 
@@ -124,7 +122,7 @@ def items_added(whole: Exchange, path: str) -> Iterator[Exchange]:
         return
     found = _CONVERSATION.search(path)
     named = {"conversation": found[1]} if found else {}
-    refused = (whole.status or 0) >= _REFUSED
+    refused = (whole.status or 0) >= REFUSED
     yield replace(
         whole,
         request={"input": items, **named},
@@ -147,7 +145,7 @@ def items_listed(whole: Exchange, path: str) -> Iterator[Exchange]:
     for said, run in groupby(items, _said_by_the_model):
         output = list(run)
         if said and any(_SEALED in item for item in output):
-            yield _answered(whole, {"object": "response", "output": output}, _OK)
+            yield _answered(whole, {"object": "response", "output": output}, OK)
 
 
 def _said_by_the_model(item: dict[str, Any]) -> bool:

@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from otel_sealed.contract import FAILED, OK, REFUSED
 from otel_sealed.wire import Exchange, as_json
 
-_OK: Final = 200
-_REFUSED: Final = 400
 _INVALID: Final = 3  # google.rpc.Code: INVALID_ARGUMENT
-_FAILED: Final = 500
 _SIGNED: Final = "ignature"  # of `thoughtSignature` and `signature`
 
 
@@ -45,14 +43,14 @@ def contents_answered(whole: Exchange, _path: str) -> Iterator[Exchange]:
     for entry in _responses(body):
         response, error = _in(entry, "response"), _in(entry, "error")
         refused = isinstance(error, dict)
-        code = _REFUSED if _in(error, "code") == _INVALID else _FAILED
+        code = REFUSED if _in(error, "code") == _INVALID else FAILED
         if refused or isinstance(response, dict):
             yield replace(
                 whole,
                 request=None,
                 response={"error": error} if refused else response,
                 events=None,
-                status=code if refused else _OK,
+                status=code if refused else OK,
                 complete=True,
                 sdk=None,
                 model=model.removeprefix("models/") if isinstance(model, str) else None,

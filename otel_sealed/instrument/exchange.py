@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind
 
+from otel_sealed.contract import REFUSED
 from otel_sealed.instrument import finalizing
 from otel_sealed.instrument.body import Kept, aws_events, ended, is_events, payloads, plain
 from otel_sealed.instrument.guard import shield
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opentelemetry.context import Context
-
-_REFUSED: Final = 400
 
 
 class Call:
@@ -267,7 +266,7 @@ class Call:
 
     def _refusal(self) -> str | None:
         """The `error.type` of a refusal that the SDK raises above us, as HTTP spans have it."""
-        return str(self._status) if self._status is not None and self._status >= _REFUSED else None
+        return str(self._status) if self._status is not None and self._status >= REFUSED else None
 
     def _exchange(self, span: Span) -> Exchange:
         sent = self._sent

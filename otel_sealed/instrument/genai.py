@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from otel_sealed.contract import Api, snake
+from otel_sealed.contract import OK, Api, snake
 from otel_sealed.instrument import interactions
 from otel_sealed.instrument.body import Kept
 from otel_sealed.instrument.current import enter, leave
@@ -55,7 +55,6 @@ _BATCHES: Final = (
 _LONGEST_PATH: Final = 4096
 """No longer path names a model: 256 of them are remembered, and page tokens have any length."""
 _NAMES: Final = ("http_method", "path", "request_dict")
-_OK: Final = 200
 
 
 class DictSent:
@@ -190,7 +189,7 @@ class GenAI:
         with shield("genai.request_streamed"):
             call = self._begin(client, args, kwargs)
             if call is not None:
-                call.streaming(_OK, kept)
+                call.streaming(OK, kept)
                 call.returned()
         if call is None:
             return (yield from inner)
@@ -222,7 +221,7 @@ class GenAI:
                     call.returned()
                     return inner
                 kept = Kept()
-                call.streaming(_OK, kept)
+                call.streaming(OK, kept)
                 call.returned()
                 return observed_async(inner, Reading(call, kept), _broken)
         return inner
@@ -284,7 +283,7 @@ def _asked(method: str, path: str) -> tuple[Kind | None, str] | None:
 
 
 def _returned(call: Call, result: Any) -> None:
-    call.answered(_OK, getattr(result, "body", result))
+    call.answered(OK, getattr(result, "body", result))
     call.returned()
 
 

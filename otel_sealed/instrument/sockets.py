@@ -27,6 +27,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from otel_sealed.contract import OK, REFUSED
 from otel_sealed.instrument import finalizing
 from otel_sealed.instrument.body import Kept
 from otel_sealed.instrument.exchange import Call
@@ -50,8 +51,6 @@ _LANE: Final = re.compile(rb'"stream_id": ?"([^"\\]{1,256})"')
 _CLOSING: Final = frozenset(
     {"response.completed", "response.failed", "response.incomplete", "error"}
 )
-_OK: Final = 200
-_REFUSED: Final = 400
 
 
 class SocketSent(HttpSent):
@@ -321,8 +320,8 @@ class Line:
         if lane not in self._lanes:
             return
         reply = self._lanes[lane][0]
-        status = event.get("status") if event is not None and kind == "error" else _OK
-        reply.keeps(data, status if isinstance(status, int) else _REFUSED)
+        status = event.get("status") if event is not None and kind == "error" else OK
+        reply.keeps(data, status if isinstance(status, int) else REFUSED)
         if kind in _CLOSING:
             self._drop(reply)
             reply.over(whole=True)
