@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -10,9 +10,8 @@ from hypothesis import Phase, settings
 
 from otel_sealed.align import align
 from otel_sealed.digest import Digest
-from otel_sealed.ledger import locate
 from otel_sealed.ledger.memory import MemoryLedger
-from otel_sealed.model import Fate, Lineage
+from otel_sealed.model import Fate, Lineage, Message, SlotAt, Speaker
 from otel_sealed.model.quick import evolve
 from otel_sealed.tracker import judging, observation
 from otel_sealed.wire import as_payloads
@@ -30,22 +29,84 @@ from tests.laws import (
 
 Spoil = Callable[[pytest.MonkeyPatch], None]
 _LOOKUP = MemoryLedger.lookup
+_LOCATED = judging._located
+Change = Callable[[Lineage, MemoryLedger, tuple[Message, ...], tuple[bytes, ...]], Lineage]
+
+
+def relocate(patch: pytest.MonkeyPatch, change: Change) -> None:
+    """Change what the matcher found: the turns of a request, and whose each of its blocks is.
+
+    `change` is given that, the ledger, the messages, and the digests of what is before each.
+    """
+
+    def located(asked: Any, chains: tuple[bytes, ...], *more: Any) -> Lineage:
+        found = _LOCATED(asked, chains, *more)
+        return change(found, asked.core.ledger, asked.sent.messages, chains)
+
+    patch.setattr(judging, "_located", located)
+
+
+def given(lineage: Lineage, ledger: MemoryLedger, places: Mapping[SlotAt, int]) -> Lineage:
+    """A lineage with blocks that nobody had given to other turns."""
+    owner = {**places, **lineage.owner}
+    numbers = {*owner.values(), *(turn.number for turn in lineage.turns)}
+    turns = [turn for turn in map(ledger.get, sorted(numbers)) if turn is not None]
+    return evolve(lineage, owner=owner, turns=tuple(turns))
 
 
 def believes_a_place(patch: pytest.MonkeyPatch) -> None:
-    """A turn is taken for the one in its place, whatever is there."""
-    patch.setattr(judging, "doubtful", lambda *_: frozenset())
-    patch.setattr(judging, "strange", lambda *_: frozenset())
+    """A turn is taken for what is behind the messages it answered, whatever that is."""
+
+    def change(found: Lineage, ledger: MemoryLedger, messages: Any, chains: Any) -> Lineage:
+        places: dict[SlotAt, int] = {}
+        for at, message in enumerate(messages):
+            for number in ledger.lookup(chains[at]) if message.speaker is Speaker.MODEL else ():
+                places |= {(at, index): number for index in range(len(message.blocks))}
+        return given(found, ledger, places)
+
+    relocate(patch, change)
+
+
+def prefers_the_last(patch: pytest.MonkeyPatch) -> None:
+    """Of turns that may be meant by a text, the one recorded last is."""
+
+    def change(found: Lineage, ledger: MemoryLedger, messages: Any, _chains: Any) -> Lineage:
+        places: dict[SlotAt, int] = {}
+        for at, message in enumerate(messages):
+            for index, block in enumerate(message.blocks):
+                numbers = ledger.lookup(block.payload) if block.payload else ()
+                if message.speaker is Speaker.MODEL and numbers:
+                    places[(at, index)] = numbers[-1]
+        return given(found, ledger, places)
+
+    relocate(patch, change)
 
 
 def forgets_on_more(patch: pytest.MonkeyPatch) -> None:
     """Where two keys are found, the oldest turn goes."""
+    relocate(
+        patch,
+        lambda found, *_: evolve(found, turns=found.turns[1:] if found.hits > 1 else found.turns),
+    )
 
-    def located(*told: Any, **more: Any) -> Lineage:
-        found = locate.locate(*told, **more)
-        return evolve(found, turns=found.turns[1:] if found.hits > 1 else found.turns)
 
-    patch.setattr(judging, "locate", located)
+def counts_every_second_turn(patch: pytest.MonkeyPatch) -> None:
+    """Whether a turn is expected depends on how many were recorded before it."""
+    relocate(
+        patch,
+        lambda found, *_: evolve(found, turns=tuple(t for t in found.turns if t.number % 2)),
+    )
+
+
+def expects_the_newest(patch: pytest.MonkeyPatch) -> None:
+    """The turn that was recorded last is expected in every request."""
+
+    def change(found: Lineage, ledger: MemoryLedger, *_: Any) -> Lineage:
+        newest = ledger.get(len(ledger) - 1)
+        known = newest is None or newest in found.turns
+        return found if known else evolve(found, turns=(newest, *found.turns))
+
+    relocate(patch, change)
 
 
 def counts_lookups(patch: pytest.MonkeyPatch) -> None:
@@ -57,34 +118,6 @@ def counts_lookups(patch: pytest.MonkeyPatch) -> None:
         return () if len(asked) // 20 % 2 else _LOOKUP(ledger, key)
 
     patch.setattr(MemoryLedger, "lookup", lookup)
-
-
-def counts_every_second_turn(patch: pytest.MonkeyPatch) -> None:
-    """Whether a turn is expected depends on how many were recorded before it."""
-
-    def located(*told: Any, **more: Any) -> Lineage:
-        found = locate.locate(*told, **more)
-        return evolve(found, turns=tuple(t for t in found.turns if t.number % 2))
-
-    patch.setattr(judging, "locate", located)
-
-
-def expects_the_newest(patch: pytest.MonkeyPatch) -> None:
-    """The turn that was recorded last is expected in every request."""
-
-    def located(ledger: Any, *told: Any, **more: Any) -> Lineage:
-        found = locate.locate(ledger, *told, **more)
-        newest = ledger.get(len(ledger) - 1)
-        if newest is None or newest in found.turns:
-            return found
-        return evolve(found, turns=(newest, *found.turns))
-
-    patch.setattr(judging, "locate", located)
-
-
-def prefers_the_last(patch: pytest.MonkeyPatch) -> None:
-    """Of turns that may be meant, the one recorded last is."""
-    patch.setattr(locate, "best_tip", lambda poll: max(poll.votes, default=-1))
 
 
 def finds_the_newest_only(patch: pytest.MonkeyPatch) -> None:
@@ -113,12 +146,6 @@ def resumes_always(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(judging, "independent", lambda *_: True)
     patch.setattr(judging, "continues", lambda *_: True)
     patch.setattr(judging, "disturbed", lambda *_: False)
-
-
-def follows_the_newest(patch: pytest.MonkeyPatch) -> None:
-    """A request continues the newest turn there is, whatever of it is there."""
-    believes_a_place(patch)
-    patch.setattr(locate, "best_tip", lambda poll: len(poll.ledger) - 1 if poll.votes else -1)
 
 
 def overlooks_half(patch: pytest.MonkeyPatch) -> None:
@@ -168,7 +195,7 @@ CASES: list[tuple[Any, Spoil]] = [
     (test_l4_ties.test_a_loss_that_may_be_of_two_turns_accuses_neither, finds_the_newest_only),
     (test_l5_suffix.test_what_follows_changes_no_fate_of_what_was_there, looks_at_the_end),
     (test_l5_suffix.test_a_judgement_from_the_cache_is_that_of_the_whole, resumes_always),
-    (test_l6_forks.test_what_was_left_out_at_the_end_is_not_expected, follows_the_newest),
+    (test_l6_forks.test_what_was_left_out_at_the_end_is_not_expected, expects_the_newest),
     (test_l7_names.test_other_ids_change_nothing, overlooks_half),
     (test_l7_names.test_another_order_of_keys_changes_nothing, minds_the_order_of_keys),
     (test_l8_together.test_conversations_in_turn_are_judged_as_each_alone, finds_the_newest_only),
