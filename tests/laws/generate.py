@@ -71,10 +71,33 @@ class Talk:
         mint = Mint(f"{self.name} {self.dialect}")
         return [wires.answer(self.dialect, mint, self._pieces(mint, one)) for one in self.answers]
 
-    def _pieces(self, mint: Mint, one: Answer) -> list[Piece]:
+    def shape(self, one: Answer) -> str:
+        """The pieces of an answer, as its wire has them."""
         shape = one.shape if self.dialect in STEPWISE else _in_one_go(one.shape)
         if not one.sealed and self.dialect not in ("gemini", "chat"):
             shape = shape.replace("T", "").replace("H", "") or "S"
+        return shape
+
+    def without_keys(self, at: int) -> Talk:
+        """The same, but what it says from answer `at` on that others say as well is short text.
+
+        Calls, longer texts and constant seals there are its own.
+        """
+        own = [
+            replace(
+                one,
+                mock=False,
+                words=tuple(
+                    word if word == 1 and kind in "TS" else 0
+                    for kind, word in zip(self.shape(one), one.words, strict=False)
+                ),
+            )
+            for one in self.answers[at:]
+        ]
+        return replace(self, answers=(*self.answers[:at], *own))
+
+    def _pieces(self, mint: Mint, one: Answer) -> list[Piece]:
+        shape = self.shape(one)
         signed = _signed(self.dialect, shape) if one.sealed else set()
         ids = one.named or self.dialect in ("anthropic", "chat", "openrouter")
         return [

@@ -2,19 +2,23 @@
 
 Given conversations without a common seal or id whose first messages differ: each request, observed
 by one tracker in any order that keeps the order inside each conversation, has the rows it has when
-its conversation is observed alone, also where answers and later questions have the same words.
+its conversation is observed alone, also where answers and later questions have the same words. (In
+one conversation, too: of turns that read the same, a text is that of the one that continues the
+turn before it.)
 Where the first messages are the same as well, what has been lost of two answers alike may be of
 either (L4): then no request has a violation that it does not have alone.
 """
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otel_sealed.contract import Exchange
-from tests.laws.generate import Talk, talks
-from tests.laws.hosts import Change, changes
+from tests.laws import wires
+from tests.laws.generate import Answer, Talk, talks
+from tests.laws.hosts import Change, changed, changes
 from tests.laws.judging import Row, fresh, profile, rows
 from tests.laws.test_l7_names import played
 
@@ -68,3 +72,22 @@ def test_conversations_that_begin_alike_accuse_each_other_of_nothing(
     ):
         for before, now in zip(own, found, strict=True):
             assert {row for row in now if row.violates} <= {row for row in before if row.violates}
+
+
+@pytest.mark.xfail(strict=True, reason="a text that several turns hold is taken for none of theirs")
+@profile(20)
+@given(st.sampled_from(["gemini", "chat", "anthropic", "openai"]), st.integers(2, 4))
+def test_a_loss_is_reported_though_several_answers_read_the_same(dialect: str, many: int) -> None:
+    """The case D1a: the first question is edited, and all seals but the first are lost."""
+    shape = "S" if dialect in ("gemini", "chat") else "TS"
+    first = Answer("S" if shape == "S" else "TS")
+    same = Answer(shape, (0, 2) if shape == "TS" else (2,), then=1)
+    talk = Talk(dialect, "one", (first, *[same] * many))
+    tracker = fresh()
+    for number in range(len(talk.answers)):
+        tracker.observe(talk.exchange(number))
+    lost = [Change("lose", 1)] * many
+    sent = changed(talk, talk.told(many + 1), (Change("edit question"), *lost))
+    asked = wires.exchange(dialect, talk.body(sent), None, status=None)
+    found = {row.turn for row in rows(tracker.observe(asked)) if row.fate == "dropped"}
+    assert set(range(1, many + 1)) == found
