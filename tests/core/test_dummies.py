@@ -21,7 +21,7 @@ from tests.core.builders import MINT, candidate, chat, edit, part, parts_of
 from tests.core.chat_cases import answer as chat_answer
 from tests.core.chat_cases import called
 from tests.core.chat_wire import detail, tool_call
-from tests.core.conversations import KEY, Body, Change, exchange, replay
+from tests.core.conversations import KEY, Body, Change, exchange, replay, request
 
 Row = tuple[str, str, str, bool]
 DUMMY = "skip_thought_signature_validator"
@@ -308,6 +308,24 @@ def test_at_openrouter_thinking_without_its_signature_breaks_in_a_loop(how: str)
 
     found = rows("openrouter", reasoned(detail(MINT)), of_detail(strip))
     assert ("dropped", "breaks", "R7", False) in found
+
+
+@pytest.mark.parametrize(
+    ("model", "verdict"), [("anthropic/claude-opus-5", "breaks"), ("openai/gpt-5.2", "degrades")]
+)
+def test_a_word_of_the_user_after_results_does_not_end_the_loop_of_claude(
+    model: str, verdict: str
+) -> None:
+    """A2: its API reads both as one message, through a relay as well."""
+
+    def change(body: Body) -> Body:
+        body = of_detail(lambda one: one.pop("signature"))(body)
+        return body | {"messages": [*body["messages"], {"role": "user", "content": "Be brief."}]}
+
+    first = request("openrouter", []) | {"model": model}
+    answer = reasoned(detail(MINT)) | {"model": model}
+    found = rows("openrouter", answer, change, asked=first, model=model)
+    assert ("dropped", verdict, "R7", False) in found
 
 
 def test_in_a_finished_turn_that_is_a_loss() -> None:

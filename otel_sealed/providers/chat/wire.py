@@ -66,15 +66,30 @@ def _type_of(part: Mapping[str, Any]) -> str:
 
 
 def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
-    messages = body.get("messages")
-    for index, message in enumerate(messages if isinstance(messages, list) else ()):
+    found = body.get("messages")
+    messages = found if isinstance(found, list) else []
+    end = _end(messages)
+    results = any(_speaker(message) is Speaker.TOOL for message in messages[end:])
+    joined = results and "claude" in as_text(body.get("model"))
+    for index, message in enumerate(messages):
         speaker = _speaker(message)
         if not isinstance(message, dict) or speaker is Speaker.TOOL:
             yield RawMessage(index, speaker, (("", message),), message)
         elif speaker is Speaker.MODEL:
             yield RawMessage(index, speaker, _said(message), message)
         else:
+            if joined and index >= end and speaker is Speaker.USER:
+                speaker = Speaker.TOOL  # Claude's API reads it and the results as one message (A2)
             yield RawMessage(index, speaker, tuple(_content(message)), message)
+
+
+def _end(messages: list[Any]) -> int:
+    """Index after the last message of the model."""
+    for index in range(len(messages) - 1, -1, -1):
+        spend()
+        if _speaker(messages[index]) is Speaker.MODEL:
+            return index + 1
+    return 0
 
 
 def _speaker(message: Any) -> Speaker:

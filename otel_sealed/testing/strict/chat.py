@@ -98,7 +98,7 @@ class Chat:
                     raise _refused("Thought signature is not valid")
 
     def _check_details(self, messages: list[Obj]) -> None:
-        live = max((n for n, m in enumerate(messages) if m.get("role") == "user"), default=0)
+        live = _claudes_loop(messages)
         for at, message in enumerate(messages):
             for number, one in enumerate(objects(message.get("reasoning_details"))):
                 sealed = one.get("type") == "reasoning.encrypted"
@@ -166,6 +166,16 @@ class Chat:
         made = json.dumps(arguments(tool.get("parameters"), self._mint.word), ensure_ascii=False)
         function = {"name": tool["name"], "arguments": made}
         return {"id": self._mint.ident("call_"), "type": "function", "function": function}
+
+
+def _claudes_loop(messages: list[Obj]) -> int:
+    """The last word of the user; one after results at the end is read as one message with them."""
+    roles = [message.get("role") for message in messages]
+    end = max((n + 1 for n, role in enumerate(roles) if role == "assistant"), default=0)
+    words = [n for n, role in enumerate(roles) if role == "user"]
+    if "tool" in roles[end:]:
+        words = [n for n in words if n < end]
+    return max(words, default=0)
 
 
 def _is_gemini(body: Obj) -> bool:
