@@ -465,6 +465,8 @@ class Dialect:
     traits: Callable[[Place], frozenset[Trait]]
     rules: tuple[Rule, ...]
     placeholders: tuple[str, ...] = ()
+    placeholders_refused: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Of the placeholders those that some platforms refuse, and which."""
     constants: tuple[Constant, ...] = ()
     models: Callable[[str], bool] = bool
     tools_separate: bool = True

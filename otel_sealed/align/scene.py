@@ -225,18 +225,19 @@ class Scene:
     def _lost(self) -> dict[bytes, Wanted]:
         """By `canon`, the seals of the lineage that are in no slot of the request, in order."""
         lost = (value for value in self._received() if value.canon not in self.seals)
-        both = ((value, self.twins.get(value.canon)) for value in lost)
-        return {
-            one.canon: Wanted(one.canon, one.size)
-            for pair in both
-            for one in pair
-            if one is not None
-        }
+        return {one.canon: one for value in lost for one in self._wanted(value)}
+
+    def _wanted(self, value: Value) -> Iterator[Wanted]:
+        """A seal to look for, in both of its values."""
+        yield Wanted(value.canon, value.size)
+        twin = self.twins.get(value.canon)
+        if twin is not None:
+            yield Wanted(twin.canon, twin.size)
 
     @cached_property
     def _order(self) -> tuple[list[Wanted], dict[bytes, int]]:
         """All received seals in order, and the first place of each there."""
-        came = [Wanted(value.canon, value.size) for value in self._received()]
+        came = [one for value in self._received() for one in self._wanted(value)]
         first: dict[bytes, int] = {}
         for at, one in enumerate(came):
             first.setdefault(one.canon, at)

@@ -298,6 +298,8 @@ class Trait(StrEnum):
     """another seal of the conversation is where the seal was"""
     DUMMY_IN_PLACE = "dummy_in_place"
     """a documented dummy is where the seal was"""
+    REFUSED_DUMMY = "refused_dummy"
+    """the dummy is one that this platform does not take"""
     ON_MEDIA = "on_media"
     """the seal belongs to an image or a file"""
     SIGNATURE_ONLY = "signature_only"

@@ -85,8 +85,11 @@ class Tracker:
             remembers=ledger is not None,
         )
         dummies = tuple(text for d in known.values() for text in d.placeholders)
+        refused = {k: v for d in known.values() for k, v in d.placeholders_refused.items()}
         constants = tuple(one for d in known.values() for one in d.constants)
-        self._tools = {api: Tools(d, self.digest, dummies, constants) for api, d in known.items()}
+        self._tools = {
+            api: Tools(d, self.digest, dummies, refused, constants) for api, d in known.items()
+        }
 
     def observe(self, exchange: Exchange) -> Report:
         """Judge the request of `exchange`, then record its response.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -52,9 +53,13 @@ class Tools:
         dialect: Dialect,
         digest: Digest,
         dummies: tuple[str, ...],
+        refused: Mapping[str, frozenset[str]],
         constants: tuple[Constant, ...],
     ) -> None:
-        """`dummies`, `constants`: those of every dialect; hosts put them on any wire (A18)."""
+        """`dummies`, `constants`: those of every dialect; hosts put them on any wire (A18).
+
+        `refused`: of the former those that some platforms refuse.
+        """
         self.dialect = dialect
         named = {one: digest.blob(one.sha256.encode()) for one in constants}
         self.reader = Reader(dialect, digest, named)
@@ -69,9 +74,12 @@ class Tools:
         self.seals = frozenset(
             f.artifact for c in carriers for f in c.fields if f.role is Role.SEAL
         )
-        self.placeholders = frozenset(
-            digest.blob(form) for text in dummies for form in {canonical(text), text.encode()}
-        ) | frozenset(named.values())
+        forms = {
+            text: {digest.blob(form) for form in (canonical(text), text.encode())}
+            for text in dummies
+        }
+        self.placeholders = frozenset().union(*forms.values(), named.values())
+        self.refused = {canon: refused[text] for text in refused for canon in forms[text]}
         self.start = digest.chain(b"", dialect.name.encode())
         self.names = lru_cache(maxsize=64)(self._names)
         self.known_model = lru_cache(maxsize=256)(self._known_model)

@@ -350,9 +350,19 @@ def _judge(
             traits |= {Trait.BARE_TURN}
         if finding.fate in _GONE and _other_prefix(asked, turn, outcome.at, told):
             traits |= {Trait.OTHER_PREFIX}
+    if finding.cause is Cause.PLACEHOLDER and _refused_there(asked, outcome):
+        traits |= {Trait.REFUSED_DUMMY}
     first = turn is None or turn.number == position.tip
     judged = judge(evolve(finding, traits=frozenset(traits), first=first), asked.tools.dialect)
     return asked.core.disputes.settle(asked.tools.dialect.name, judged)
+
+
+def _refused_there(asked: Asked, outcome: Outcome) -> bool:
+    """Whether a dummy that goes out is one that the platform does not take."""
+    known, sent = asked.tools.refused, outcome.sent
+    return sent is not None and any(
+        asked.facts.platform in known.get(value.canon, ()) for value in sent.values
+    )
 
 
 def _other_prefix(asked: Asked, turn: Turn, at: int | None, told: Sequence[Told]) -> bool:

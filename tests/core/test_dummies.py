@@ -135,6 +135,31 @@ def test_once_the_turn_is_over_two_contents_in_a_row_are_allowed() -> None:
     assert {verdict for _, verdict, _ in found} <= {"ok", "allowed"}
 
 
+@pytest.mark.parametrize("held", [True, False], ids=["in place", "never held"])
+@pytest.mark.parametrize(
+    ("provider", "host", "verdicts"),
+    [
+        ("google", "generativelanguage.googleapis.com", {"degrades", "allowed"}),
+        ("vertex", "us-aiplatform.googleapis.com", {"breaks"}),
+    ],
+)
+def test_the_dummy_of_the_developer_api_is_refused_on_vertex(
+    provider: str, host: str, verdicts: set[str], *, held: bool
+) -> None:
+    """G9: the other one is known to both."""
+    around: Body = {"provider": provider, "host": host}
+    other = "context_engineering_is_the_way_to_go"
+
+    def signed(text: str) -> Change:
+        return edit(lambda body: parts_of(body)[0].update(thoughtSignature=text))
+
+    for text, found in ((other, verdicts), (DUMMY, {"degrades", "allowed"})):
+        answer = candidate(part("call", signed=held))
+        (row,) = rows("gemini", answer, signed(text), **around, minted=around)
+        assert (row[0], row[2]) == ("fabricated", "G9")
+        assert row[1] in found
+
+
 def test_a_dummy_where_the_seal_was_that_is_elsewhere_is_a_loss_of_both() -> None:
     """G6, G9: the call is accepted, its own signature is on another part."""
 

@@ -21,6 +21,15 @@ _GONE = frozenset({F.DROPPED, F.SUBSTITUTED})
 RULES: tuple[Rule, ...] = (
     rule(
         "G9",
+        "a dummy that is documented for the Developer API alone is refused on Vertex",
+        {F.FABRICATED},
+        V.BREAKS,
+        when={T.PLACEHOLDER, T.REFUSED_DUMMY},
+        source="D thought-signatures: only the other one is known to both",
+        checked="2026-12-01",
+    ),
+    rule(
+        "G9",
         "a documented dummy, or a client's constant, on a call that needs none, next to a signed"
         " one: an empty answer was seen",
         {F.FABRICATED},

@@ -183,6 +183,9 @@ def _may_seal(_body: Mapping[str, Any], facts: Facts) -> bool:
     return bool(facts.thinking) or _NEVER_THINKS.search(facts.model) is None
 
 
+# G9: the second documented dummy is one of the Developer API alone
+_DEVELOPERS = "context_engineering_is_the_way_to_go"
+
 DIALECT = Dialect(
     name="gemini",
     api=Api.GENERATE_CONTENT,
@@ -203,7 +206,8 @@ DIALECT = Dialect(
     rules=RULES,
     impossible=IMPOSSIBLE,
     # documented dummies, as text; their base64 forms decode to the same bytes (G9)
-    placeholders=("skip_thought_signature_validator", "context_engineering_is_the_way_to_go"),
+    placeholders=("skip_thought_signature_validator", _DEVELOPERS),
+    placeholders_refused={_DEVELOPERS: frozenset({"vertex"})},
     # what LangChain JS puts into every unsigned call (its base64 text hashes to 95961e890e240855…)
     constants=(Constant(313, "6e7a63a6f9cccdec755b924cd369ae500c9348c558e074d3a02caf5939b00cf4"),),
     messages_are_steps=True,
