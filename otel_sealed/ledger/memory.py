@@ -65,7 +65,7 @@ class MemoryLedger:
     """Turns of this process. One lock; bounded; lives as long as its tracker.
 
     `size` is what it holds, in bytes; `evicted` counts turns forgotten to stay within the bounds,
-    `corrupt` turns that could not be unpacked.
+    `corrupt` turns that could not be unpacked; `stateful`: a turn that was recorded had state.
     """
 
     def __init__(self, max_turns: int = MAX_TURNS, max_bytes: int = MAX_BYTES) -> None:
@@ -88,6 +88,7 @@ class MemoryLedger:
         self.size = 0
         self.evicted = 0
         self.corrupt = 0
+        self.stateful = False
 
     def __len__(self) -> int:
         """Turns held."""
@@ -109,6 +110,7 @@ class MemoryLedger:
             numbered = evolve(turn, number=number)
             data, keys = packed(numbered, self._names)
             self._packed[number] = data
+            self.stateful = self.stateful or turn.stateful
             left = self.evicted + self.corrupt > 0
             self._index.add(keys, number, left=left)
             if turn.conversation:

@@ -1,6 +1,7 @@
 """The waist: the words and the frozen records every room speaks. Imports nothing of ours."""
 
 from otel_sealed.model.records import (
+    STATE,
     Block,
     Check,
     Facts,
@@ -36,6 +37,7 @@ from otel_sealed.model.words import (
 )
 
 __all__ = [
+    "STATE",
     "Block",
     "Carry",
     "Cause",

@@ -26,6 +26,9 @@ from otel_sealed.model.words import (
     Verdict,
 )
 
+STATE = frozenset({Kind.REASONING, Kind.COMPACTION})
+"""Kinds of blocks that are the model's state, sealed or not: without its seal one is news, too."""
+_OWED = frozenset({Role.SEAL, Role.ANEW, Role.ECHO})
 SlotAt = tuple[int, int]
 """A place in a request: index of the message, index of the block in it."""
 
@@ -100,6 +103,13 @@ class Block:
     def sealed(self) -> bool:
         """Whether at least one seal is really there (not absent, null or empty)."""
         return any(v.role is Role.SEAL and v.state is State.PRESENT for v in self.values)
+
+    @property
+    def stateful(self) -> bool:
+        """Whether it holds anything that is to come back by itself."""
+        if self.kind in STATE or not self.known:
+            return True
+        return any(v.role in _OWED and v.state is not State.ABSENT for v in self.values)
 
     def unlike(self, sent: Block) -> bool:
         """Whether `sent` has other ids than this one.
@@ -211,6 +221,11 @@ class Turn:
     context: str = ""
     number: int = -1
     parent: int = -1
+
+    @property
+    def stateful(self) -> bool:
+        """Whether a later request may lose anything of it: a seal, state without one, an echo."""
+        return any(block.stateful for block in self.blocks)
 
     @property
     def ended(self) -> bool:

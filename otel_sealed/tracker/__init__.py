@@ -82,7 +82,6 @@ class Tracker:
             families=Families(families),
             absent=absent,
             keys=SealedKeys(known.values()) if gate else None,
-            remembers=ledger is not None,
         )
         dummies = tuple(text for d in known.values() for text in d.placeholders)
         refused = {k: v for d in known.values() for k, v in d.placeholders_refused.items()}

@@ -20,13 +20,12 @@ from otel_sealed.wire import Reader
 from otel_sealed.wire.keys import SealedKeys
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Core:
     """The state behind a tracker; each part has its own lock.
 
     `absent`: how many turns in a row that are not in a request have rows all the same. `keys`:
-    those of sealed state, None where every exchange is read. `remembers`: whether a turn with state
-    may be in the ledger; it stays so.
+    those of sealed state, None where every exchange is read.
     """
 
     digest: Digest
@@ -37,7 +36,11 @@ class Core:
     families: Families
     absent: int
     keys: SealedKeys | None
-    remembers: bool
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a turn with state may be remembered: a ledger that does not say so may have."""
+        return getattr(self.ledger, "stateful", True)
 
     def vendor_of(self, canon: bytes) -> str:
         """The vendor that minted a value of any conversation, empty if nobody here saw it."""

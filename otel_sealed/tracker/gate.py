@@ -25,10 +25,9 @@ from typing import Any, Final
 
 from otel_sealed.contract import Dialect, Exchange, RawAnswer, RawMessage
 from otel_sealed.ledger.locate import summarised
-from otel_sealed.model import Role, Speaker, State, Turn
+from otel_sealed.model import STATE, Speaker
 from otel_sealed.tracker.core import Core
 from otel_sealed.wire import Search
-from otel_sealed.wire.keys import STATE
 from otel_sealed.wire.parse import lookup
 
 UNREAD: Final = frozenset(
@@ -44,19 +43,6 @@ class Body:
 
     json: dict[str, Any]
     messages: tuple[RawMessage, ...]
-
-
-def has_state(turn: Turn) -> bool:
-    """Whether a later request may lose anything of a turn: a seal, state without one, an echo."""
-    return any(
-        block.kind in STATE
-        or not block.known
-        or any(v.role in _ROWS and v.state is not State.ABSENT for v in block.values)
-        for block in turn.blocks
-    )
-
-
-_ROWS: Final = frozenset({Role.SEAL, Role.ECHO, Role.ANEW})
 
 
 def bare(dialect: Dialect, answer: RawAnswer) -> bool:

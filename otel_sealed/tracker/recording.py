@@ -12,7 +12,6 @@ from otel_sealed.model import Block, Facts, Head, Role, Turn
 from otel_sealed.model.prefixes import Prefixes
 from otel_sealed.model.quick import quick
 from otel_sealed.tracker.core import Core, Tools
-from otel_sealed.tracker.gate import has_state
 from otel_sealed.tracker.judging import Judged
 from otel_sealed.wire import Handed, Sent
 
@@ -82,7 +81,6 @@ def record(core: Core, tools: Tools, came: Came) -> Turn | None:
         context=answer.context,
         parent=parent,
     )
-    core.remembers = core.remembers or has_state(turn)
     return core.ledger.record(turn)
 
 

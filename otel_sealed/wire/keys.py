@@ -20,14 +20,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from otel_sealed.contract import Carrier, Dialect
-from otel_sealed.model import Kind, Role
+from otel_sealed.model import STATE, Role
 from otel_sealed.steps import spend
 from otel_sealed.wire.parse import Unread
 
 _ESCAPED: Final = re.compile(rb"\\u00[2-7]")  # what may stand for a character of a key
 _ESCAPE: Final = b"\\u00"
-STATE: Final = frozenset({Kind.REASONING, Kind.COMPACTION})
-"""Kinds of blocks that are the model's state, sealed or not: without its seal one is news, too."""
 
 
 class SealedKeys:
