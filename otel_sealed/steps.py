@@ -14,8 +14,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
-from contextlib import contextmanager
+from collections.abc import Sized
 from contextvars import ContextVar
 from typing import Final
 
@@ -66,18 +65,24 @@ def of_text(text: Sized) -> int:
     return 1 + len(text) // TEXT
 
 
-@contextmanager
-def bounded(most: int = MOST) -> Iterator[Budget]:
-    """Bound what happens inside to `most` steps; yields the budget, to ask what was spent.
+class bounded:  # noqa: N801 - reads as a statement
+    """Bound what happens inside to `most` steps; gives the budget, to ask what was spent.
 
     Steps of a budget inside another one are spent from both.
     """
-    outer = _budget.get()
-    budget = Budget(most)
-    token = _budget.set(budget)
-    try:
-        yield budget
-    finally:
-        _budget.reset(token)
-        if outer is not None:
-            outer.left -= budget.spent
+
+    __slots__ = ("_budget", "_outer", "_token")
+
+    def __init__(self, most: int = MOST) -> None:
+        """`most`: how many steps may be spent."""
+        self._budget = Budget(most)
+
+    def __enter__(self) -> Budget:
+        self._outer = _budget.get()
+        self._token = _budget.set(self._budget)
+        return self._budget
+
+    def __exit__(self, *_: object) -> None:
+        _budget.reset(self._token)
+        if self._outer is not None:
+            self._outer.left -= self._budget.spent

@@ -8,7 +8,6 @@ a call that is settled covers nothing any more.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from contextvars import ContextVar, Token
 from typing import Any, Final
 
@@ -29,5 +28,7 @@ def enter(call: object | None) -> Token[object] | None:
 def leave(token: Token[Any] | None, variable: ContextVar[Any] = CURRENT) -> None:
     """What was current before; nothing where a coroutine is closed in another context."""
     if token is not None:
-        with suppress(ValueError):
+        try:  # noqa: SIM105 - it costs a microsecond, twice a call
             variable.reset(token)
+        except ValueError:
+            pass

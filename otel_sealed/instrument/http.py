@@ -31,6 +31,7 @@ class HttpSent:
     def __init__(self, request: Any) -> None:
         """`request` is kept as it is."""
         self._request = request
+        self._names: frozenset[str] | None = None
 
     def body(self) -> Any:
         """The bytes that were sent, without their content-encoding; None if streamed, or none.
@@ -41,8 +42,20 @@ class HttpSent:
             content = self._request.content
         except RuntimeError:  # httpx raises RequestNotRead for a body it did not keep
             return None
-        encoding = self._request.headers.get("content-encoding", "")
+        encoding = self._header("content-encoding")
         return (plain(content, encoding) if encoding else content) or None
+
+    def _header(self, name: str) -> str:
+        """The value of a header, empty where there is none.
+
+        Most that are asked for are not there, and httpx passes over all of them to find out.
+        """
+        headers = self._request.headers
+        if self._names is None:
+            pairs = getattr(headers, "raw", None)
+            named = headers if pairs is None else (key.decode("latin-1") for key, _ in pairs)
+            self._names = frozenset(map(str.lower, named))
+        return str(headers.get(name, "")) if name in self._names else ""
 
     def host(self) -> str:
         """Host of the URL."""
@@ -83,19 +96,17 @@ class HttpSent:
         project = _PROJECT.search(path) if "/projects/" in path else None
         if project is not None:
             return project[1]
-        headers = self._request.headers
         for name in _KEY_HEADERS:
-            if value := headers.get(name):
-                return str(value)
-        scheme, _, token = str(headers.get("authorization", "")).partition(" ")
+            if value := self._header(name):
+                return value
+        scheme, _, token = self._header("authorization").partition(" ")
         if scheme.lower() != "bearer" or not token or _ROTATING.match(token):
             return None
         return token
 
     def betas(self) -> tuple[str, ...]:
         """The parts of `anthropic-beta`, or of `openai-beta`."""
-        headers = self._request.headers
-        asked = headers.get("anthropic-beta") or headers.get("openai-beta") or ""
+        asked = self._header("anthropic-beta") or self._header("openai-beta")
         return tuple(part for part in map(str.strip, asked.split(",")) if part)
 
 

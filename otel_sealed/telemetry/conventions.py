@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from otel_sealed import vocab
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from otel_sealed.telemetry.attributes import Value
 
 
+@lru_cache(maxsize=256)
 def started(
     operation: str, provider: str, model: str, host: str, port: int | None
-) -> dict[str, Value]:
-    """What a span of our own starts with: all that a sampler should see."""
+) -> Mapping[str, Value]:
+    """What a span of our own starts with: all that a sampler should see. Not to be changed."""
     values: dict[str, Value] = {vocab.OPERATION: vocab.word(operation)}
     if provider:
         values[vocab.PROVIDER] = names.provider_name(provider, host=host)

@@ -220,7 +220,7 @@ class Emitter:
     ) -> dict[str, Any]:
         """What a sampler should see: the attributes a span of our own is created with."""
         found = self._shield.run("emit.start", started, operation, provider, model, host, port)
-        return found or {}
+        return dict(found or {})
 
     def emit(
         self,
