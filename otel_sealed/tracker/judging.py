@@ -42,6 +42,9 @@ from otel_sealed.tracker.settled import (
 from otel_sealed.wire import Search, Sent
 
 _MOST_DOUBTED = 64
+_OTHERS = frozenset({Speaker.USER, Speaker.SYSTEM})
+_NOWHERE = Position(sys.maxsize, -1, -1, compacted=False, live_from=0, within={}, loops={})
+"""Of no turn."""
 _GONE = frozenset({Fate.DROPPED, Fate.SUBSTITUTED})
 
 
@@ -94,20 +97,38 @@ def whole(asked: Asked) -> Judged:
     chains, chain = _chains(asked, asked.tools.start)
     search = Search(sent.body, asked.tools.dialect, core.digest)
     names = asked.tools.names(asked.facts.vendor)
-    lineage = _located(asked, chains, names, search)
+    opens = _opens(asked)
+    lineage = Lineage() if opens else _located(asked, chains, names, search)
     told = None
     if not lineage.turns and len(core.ledger):
         told = summarised(core.ledger, search.told(), asked.hint, core.absent)
         lineage = told or lineage
+    stood = told_before(sent.messages, Told(), core.digest)
+    if opens and told is None:
+        return Judged([], [], lineage, (*chains, chain), stood, (), 0, _NOWHERE)
     outcomes = align(lineage, sent.messages, names, search, core.vendor_of)
     root = asked.tools.dialect.root
     outcomes += surroundings(
         asked.facts, sent.head, sent.messages, lineage, outcomes, asked.tools.seals, root
     )
-    stood = told_before(sent.messages, Told(), core.digest)
     place = _position(asked, lineage, outcomes)
     return _judged(
         asked, lineage, outcomes, (*chains, chain), stood, place, summary=told is not None
+    )
+
+
+def _opens(asked: Asked) -> bool:
+    """Whether there is nothing in a request that could be of a turn: it begins a conversation.
+
+    Nobody but user and system speaks, nothing is sealed or has an id, and nothing else names what
+    it continues.
+    """
+    if asked.exchange.continues or asked.facts.reference:
+        return False
+    return all(
+        message.speaker in _OTHERS
+        and not any(block.anchors or block.hidden or block.sealed for block in message.blocks)
+        for message in asked.sent.messages
     )
 
 

@@ -281,6 +281,8 @@ class Observation:
     def _settle(self, sent: Sent, judged: Judged, settled: Resumed) -> None:
         """Keep a stand behind each message up to the first row that is not well."""
         plain = not (judged.is_summary or judged.lineage.held or self._facts.reference)
+        if judged.stand is None and not judged.lineage.owner:
+            return  # no request resumes where no answer is
         if self._core.settled is None or self._history is None or not plain:
             return
         asked = Asked(self._core, self._tools, self._exchange, sent, self._facts, self._hint)

@@ -17,6 +17,7 @@ from typing import Any, Final
 from otel_sealed.contract import Dialect, Field
 from otel_sealed.digest import Digest
 from otel_sealed.model import Block, Role, State, Value
+from otel_sealed.wire.parse import first_text
 
 _UNSEEN: Final = object()
 _NO_KEY: Final = object()
@@ -35,15 +36,20 @@ class Handed:
         """Whether there is anything to hold an answer against."""
         return self.sdk is not None or bool(self.lacks)
 
-    def mark(self, block: Block, path: str, dialect: Dialect, digest: Digest) -> Block:
-        """`block`, its lost seals marked. `path` is the place of all blocks of the answer."""
+    def mark(self, block: Block, path: str, part: Any, dialect: Dialect, digest: Digest) -> Block:
+        """`block`, its lost seals marked.
+
+        `path` is the place of all blocks of the answer; `part` the block as the wire brought it.
+        """
         if not block.sealed:
             return block
         place = f"{path}.{block.sub}" if path and block.sub else path or block.sub
         found = self._block(place, block.type, dialect)
         fields = {f.artifact: f for f in _fields(dialect, block.type)}
         values = tuple(
-            replace(v, lost=True) if self._lost(v, fields.get(v.artifact), found, digest) else v
+            replace(v, lost=True)
+            if self._lost(v, fields.get(v.artifact), found, part, digest)
+            else v
             for v in block.values
         )
         return block if values == block.values else replace(block, values=values)
@@ -63,7 +69,9 @@ class Handed:
         wanted = kind if kind in dialect.carriers else named
         return found if named is _NO_KEY or named == wanted else _UNSEEN
 
-    def _lost(self, value: Value, field: Field | None, found: Any, digest: Digest) -> bool:
+    def _lost(
+        self, value: Value, field: Field | None, found: Any, part: Any, digest: Digest
+    ) -> bool:
         if value.role is not Role.SEAL or value.state is not State.PRESENT:
             return False
         if value.artifact in self.lacks or found is _NO_ITEM:
@@ -76,6 +84,8 @@ class Handed:
                 now = _step(now, step)
             now = field.told(now, mark) if isinstance(now, str) else now
             if isinstance(now, str) and now:
+                if now == first_text(part, field.places()):
+                    return False  # the very text: there is nothing to hash
                 return digest.text(now) != value.digest and digest.canon(now) != value.canon
             if isinstance(now, bytes) and now:
                 return digest.blob(now) != value.canon

@@ -147,7 +147,11 @@ class Reader:
         if raw.anew:
             blocks = _renewed(blocks, self._blocks(raw.anew, windows=True))
         if handed.seen:
-            blocks = tuple(handed.mark(b, raw.path, self._dialect, self._digest) for b in blocks)
+            parts = dict(raw.parts)
+            blocks = tuple(
+                handed.mark(b, raw.path, parts.get(b.sub), self._dialect, self._digest)
+                for b in blocks
+            )
         return blocks, *self._joined(raw.parts)
 
     def types(self, raw: RawAnswer) -> Iterator[str]:
