@@ -27,7 +27,7 @@ from otel_sealed.model import (
     Usage,
     Verdict,
 )
-from otel_sealed.model.quick import quick
+from otel_sealed.model.record import record
 
 Json = Any
 CHECKED = "2026-11-29"
@@ -241,8 +241,7 @@ class Carrier:
     failed: str = ""
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RawMessage:
     """One element of a request's history before reading: `parts` are (dotted place, block).
 
@@ -256,8 +255,7 @@ class RawMessage:
     told: Json = field(default=None, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RawAnswer:
     """A response before reading. `parts` as in `RawMessage`, `path` the place of all of them.
 
@@ -287,8 +285,7 @@ Answers = dict[tuple[object, int], Any]
 """What was asked of whole turns, by their number, and of the messages of one request (-1)."""
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Place:
     """The circumstances of one finding, as records: what `Dialect.traits` may look at.
 
@@ -397,8 +394,7 @@ class Reads(StrEnum):
     UNKNOWN = "unknown"
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Pair:
     """Two kinds of models and what the reader makes of blocks that the producer sealed.
 
@@ -414,8 +410,7 @@ class Pair:
     platform: str = ""
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Constant:
     """One public value that a client puts into every slot it has nothing for.
 

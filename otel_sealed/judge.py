@@ -23,7 +23,7 @@ from otel_sealed.model import (
     Trait,
     Verdict,
 )
-from otel_sealed.model.quick import evolve
+from otel_sealed.model.record import replace
 from otel_sealed.providers.families import Families, same
 from otel_sealed.steps import spend
 
@@ -219,9 +219,9 @@ def judge(finding: Finding, dialect: Dialect) -> Finding:
     """
     rule = _rule_for(finding, dialect)
     if rule is None:
-        return evolve(finding, verdict=Verdict.OK, rule="")
+        return replace(finding, verdict=Verdict.OK, rule="")
     accuses = rule.preview and rule.verdict.violates
-    return evolve(
+    return replace(
         finding,
         verdict=Verdict.UNVERIFIABLE if accuses else rule.verdict,
         rule=rule.id,

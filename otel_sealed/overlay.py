@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from otel_sealed import vocab
@@ -12,7 +11,7 @@ from otel_sealed.align import Outcome
 from otel_sealed.contract import REFUSED, Exchange, RawAnswer
 from otel_sealed.digest import Digest
 from otel_sealed.model import Finding, Locus, ProviderVerdict, Rejection, Removal
-from otel_sealed.model.quick import evolve, quick
+from otel_sealed.model.record import record, replace
 from otel_sealed.providers.refusals import about_other_things, classify
 from otel_sealed.steps import spend
 
@@ -23,8 +22,7 @@ class may be about sealed state: the record keeps it as `other`, and nothing ala
 _MAX_REMOVALS = 64
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Said:
     """What the provider said of one exchange, without its words."""
 
@@ -79,7 +77,7 @@ def overlay(findings: list[Finding], outcomes: Sequence[Outcome], said: Said) ->
         against = verdict in (ProviderVerdict.REJECTED, ProviderVerdict.REMOVED)
         locus = Locus.BEYOND if against and finding.locus is None else finding.locus
         laid.append(
-            evolve(finding, provider_verdict=verdict, rejection=said.rejection, locus=locus)
+            replace(finding, provider_verdict=verdict, rejection=said.rejection, locus=locus)
         )
     return laid
 

@@ -21,7 +21,7 @@ from otel_sealed.model import (
     Turn,
     Value,
 )
-from otel_sealed.model.quick import evolve
+from otel_sealed.model.record import replace
 from otel_sealed.wire.search import Search
 
 _NEAR = 8
@@ -45,14 +45,14 @@ def companions(
             now = same_artifact(sent, value.artifact)
             row = _companion(value, now, path, probe, merged=merged)
             if cut and value.role is Role.SIGNED:
-                row = evolve(_with(row, Fate.SPLIT, None), traits=frozenset({Trait.UNSIGNED_PART}))
+                row = replace(_with(row, Fate.SPLIT, None), traits=frozenset({Trait.UNSIGNED_PART}))
             yield row
     envelope = scene.names.envelopes.get(block.type, "")
     if envelope and sent.type == block.type:
         traits = _other_envelope(block, sent, envelope, scene.names)
         if traits is not None:
             row = Finding(envelope, Fate.ENVELOPE_MODIFIED, returned=path, locus=Locus.PROCESS)
-            yield evolve(row, traits=traits)
+            yield replace(row, traits=traits)
 
 
 def _other_envelope(
@@ -177,12 +177,12 @@ def _mispaired(
     known = not {*sent.anchors}.isdisjoint(came.anchors)
     orphan = _orphan(scene.names.orphans[block.type], scene, one)
     if _interposed(scene, turn, one[0], placed[0]):
-        yield evolve(orphan, traits=frozenset({Trait.UNSURE_PAIR})), index, one
+        yield replace(orphan, traits=frozenset({Trait.UNSURE_PAIR})), index, one
     elif not {*sent.anchors}.isdisjoint(block.anchors):
         row = _orphan(scene.names.orphans[came.type], scene, placed)
-        yield evolve(row, traits=frozenset({Trait.UNSURE_PAIR})), first, placed
+        yield replace(row, traits=frozenset({Trait.UNSURE_PAIR})), first, placed
     elif came.has_server_id and not known and came.type in scene.names.paired_by_id:
-        yield evolve(orphan, traits=frozenset({Trait.ID_LOST})), index, one
+        yield replace(orphan, traits=frozenset({Trait.ID_LOST})), index, one
 
 
 def _interposed(scene: Scene, turn: Turn, start: SlotAt, end: SlotAt) -> bool:

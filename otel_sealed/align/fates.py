@@ -44,7 +44,7 @@ from otel_sealed.model import (
     Turn,
     Value,
 )
-from otel_sealed.model.quick import evolve
+from otel_sealed.model.record import replace
 from otel_sealed.steps import spend
 from otel_sealed.wire.search import Search
 
@@ -89,7 +89,7 @@ def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
         for row in _block(scene, turn, index, placed, joined):
             dated = _received(scene, turn, block, row)
             if row.fate is Fate.SPLIT:
-                dated = evolve(dated, traits=row.traits | unsigned_steps(scene, turn, pairs))
+                dated = replace(dated, traits=row.traits | unsigned_steps(scene, turn, pairs))
             end = last if row.fate is Fate.SPLIT else stands
             yield Outcome(dated, turn, index, block, placed[1] if placed else None, stands, end)
     yield from _made_up(scene, turn, pairs)
@@ -129,12 +129,12 @@ def _block(
     for value in seals:
         row, there = seal_row(scene, turn, index, value, placed, whole)
         if cut and row.fate is Fate.INTACT and not _signs(block):
-            row = evolve(row, fate=Fate.SPLIT, locus=Locus.PROCESS)
+            row = replace(row, fate=Fate.SPLIT, locus=Locus.PROCESS)
         if cut and row.fate is Fate.SPLIT:
-            row = evolve(row, traits=row.traits | {Trait.UNSIGNED_PART})
+            row = replace(row, traits=row.traits | {Trait.UNSIGNED_PART})
         dummy = _in_its_place(scene, value, placed) if row.fate in _ELSEWHERE else None
         if dummy is not None:
-            row = evolve(row, traits=row.traits | {Trait.DUMMY_IN_PLACE})
+            row = replace(row, traits=row.traits | {Trait.DUMMY_IN_PLACE})
         yield row
         if dummy is not None:
             yield dummy
@@ -203,7 +203,7 @@ def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Ite
     now = same_artifact(sent, artifact)
     row = Finding(artifact, Fate.UNSEALED, returned=scene.path(slot), locus=Locus.SOURCE)
     if came.state is State.CUT:
-        row = evolve(row, digest_in=came.digest, size_in=came.size)
+        row = replace(row, digest_in=came.digest, size_in=came.size)
     if now is not None and now.state is State.PRESENT:
         if scene.issued.get(now.canon) or (slot, artifact) in scene.explained:
             return  # a copy of another seal, or that seal encoded over: its own row says so
@@ -211,11 +211,11 @@ def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Ite
         dummy = now.canon in scene.names.placeholders
         if dummy or came.state is not State.CUT:
             cause = Cause.PLACEHOLDER if dummy else None
-            row = evolve(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
+            row = replace(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
         yield sent_as(row, now)
     elif block.kind is Kind.REASONING:
         cut = came.state in (State.EMPTY, State.CUT) or not turn.complete
-        yield evolve(row, fate=Fate.UNSEALED if cut else Fate.NOT_REQUESTED)
+        yield replace(row, fate=Fate.UNSEALED if cut else Fate.NOT_REQUESTED)
 
 
 def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Outcome]:
@@ -252,7 +252,7 @@ def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Out
             scene.explained.add((slot, value.artifact))
             row = Finding(value.artifact, Fate.FABRICATED, locus=Locus.PROCESS)
             cause = Cause.PLACEHOLDER if value.canon in scene.names.placeholders else None
-            row = evolve(sent_as(row, value, scene.path(slot)), cause=cause)
+            row = replace(sent_as(row, value, scene.path(slot)), cause=cause)
             yield Outcome(row, turn, 0, None, sent, slot[0])
 
 
@@ -270,16 +270,16 @@ def _unexplained(scene: Scene) -> Iterator[Outcome]:
         if not scene.names.placeholders.isdisjoint(forms):
             plain = held.value.canon in scene.names.placeholders
             cause = Cause.PLACEHOLDER if plain else Cause.DOUBLE_ENCODED
-            row = evolve(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
+            row = replace(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
         elif scene.abroad(next(filter(None, map(scene.vendor_of, forms)), "")):
-            row = evolve(row, fate=Fate.FOREIGN, locus=Locus.PROCESS)
+            row = replace(row, fate=Fate.FOREIGN, locus=Locus.PROCESS)
         yield Outcome(row, None, 0, None, held.block, held.slot[0])
 
 
 def _received(scene: Scene, turn: Turn, block: Block, row: Finding) -> Finding:
     path = f"{turn.path}.{block.sub}" if turn.path and block.sub else turn.path or block.sub
     sure = turn.number not in scene.lineage.inferred or row.digest_in == row.digest_out
-    return evolve(
+    return replace(
         row,
         received=Origin(turn.exchange, path, turn.origin, turn.model),
         confidence=Confidence.PROVEN if sure else Confidence.INFERRED,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from otel_sealed.model import (
     Turn,
     Value,
 )
-from otel_sealed.model.quick import evolve, quick
+from otel_sealed.model.record import record, replace
 from otel_sealed.steps import spend
 from otel_sealed.wire.read import live_from
 from otel_sealed.wire.search import Search, Shadows, Stray, Wanted
@@ -34,8 +33,7 @@ NEIGHBOURS = 8
 """Blocks before and after one that it may have been joined with: a host joins what is adjacent."""
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Names:
     """The few words of a dialect that findings carry, and its name.
 
@@ -60,8 +58,7 @@ class Names:
     messages_are_steps: bool = False
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Outcome:
     """A finding and the records it is about, for the traits that judgement asks for.
 
@@ -360,17 +357,17 @@ def as_returned(
     here = {v.canon if v.role is Role.SEAL else v.digest for b in blocks for v in b.values}
     twins: dict[bytes, Value] = {}
     turns = tuple(
-        evolve(turn, blocks=tuple(_as_returned(block, here, twins) for block in turn.blocks))
+        replace(turn, blocks=tuple(_as_returned(block, here, twins) for block in turn.blocks))
         for turn in lineage.turns
     )
-    return evolve(lineage, turns=turns), twins
+    return replace(lineage, turns=turns), twins
 
 
 def _as_returned(block: Block, sent: Collection[bytes], twins: dict[bytes, Value]) -> Block:
     """A block with one value of each; the other of its seal goes into `twins`."""
     last = {v.artifact: v for v in block.values if v.role is not Role.ANEW}
     first = last | {
-        v.artifact: evolve(v, role=last[v.artifact].role)
+        v.artifact: replace(v, role=last[v.artifact].role)
         for v in block.values
         if v.role is Role.ANEW and v.artifact in last
     }
@@ -380,7 +377,7 @@ def _as_returned(block: Block, sent: Collection[bytes], twins: dict[bytes, Value
     for name, value in chosen.items():
         if value.role is Role.SEAL and value != others[name]:
             twins[value.canon] = others[name]
-    return evolve(block, values=tuple(chosen.values()))
+    return replace(block, values=tuple(chosen.values()))
 
 
 def _here(values: Mapping[str, Value], sent: Collection[bytes]) -> tuple[bool, bool]:

@@ -20,7 +20,7 @@ from otel_sealed.model import (
     Turn,
     Value,
 )
-from otel_sealed.model.quick import evolve
+from otel_sealed.model.record import replace
 from otel_sealed.wire.search import Spot, Stray
 
 _SPOT_CAUSES = {Spot.ID: Cause.IN_ID, Spot.TEXT: Cause.IN_TEXT, Spot.SIGNED: Cause.IN_TEXT}
@@ -50,7 +50,7 @@ def seal_row(
     )
     locus = None if fate is Fate.INTACT else Locus.PROCESS
     sent = here.value
-    row = evolve(
+    row = replace(
         row,
         fate=fate,
         cause=cause,
@@ -65,16 +65,16 @@ def seal_row(
 def _by_sdk(row: Finding) -> Finding:
     """The SDK's own object lacked it: nobody who builds on that object could have sent it."""
     if row.fate is Fate.MERGED:  # it ran together what came apart
-        return evolve(row, locus=Locus.SDK)
+        return replace(row, locus=Locus.SDK)
     if row.fate not in (Fate.DROPPED, Fate.MODIFIED):
         return row
-    return evolve(row, fate=Fate.SDK_LOSSY, locus=Locus.SDK)
+    return replace(row, fate=Fate.SDK_LOSSY, locus=Locus.SDK)
 
 
 def sent_as(row: Finding, value: Value, path: str | None = None) -> Finding:
     """`row` with the value that goes out and where it stands."""
     returned = row.returned if path is None else path
-    return evolve(row, digest_out=value.digest, size_out=value.size, returned=returned)
+    return replace(row, digest_out=value.digest, size_out=value.size, returned=returned)
 
 
 def _held(
@@ -86,12 +86,12 @@ def _held(
     """
     if not found and len(referrals) > 1:
         again = scene.path(referrals[1][0])
-        return evolve(row, fate=Fate.DUPLICATED, returned=again, locus=Locus.PROCESS)
+        return replace(row, fate=Fate.DUPLICATED, returned=again, locus=Locus.PROCESS)
     if not found:
-        return evolve(row, fate=Fate.SERVER_HELD)
+        return replace(row, fate=Fate.SERVER_HELD)
     scene.explain(value.canon)
     row = sent_as(row, found[0].value, scene.path(found[0].slot))
-    return evolve(row, fate=Fate.DUPLICATED, cause=Cause.SERVER_STATE, locus=Locus.PROCESS)
+    return replace(row, fate=Fate.DUPLICATED, cause=Cause.SERVER_STATE, locus=Locus.PROCESS)
 
 
 def _taken(scene: Scene, value: Value, found: list[Held], placed: Placed | None) -> bool:
@@ -164,7 +164,7 @@ def _either_absent(
     twin = scene.twins.get(value.canon)
     if twin is None or not _vague(found[0]):
         return found
-    other = evolve(row, digest_in=twin.digest, size_in=twin.size)
+    other = replace(row, digest_in=twin.digest, size_in=twin.size)
     second = _absent(scene, other, turn, index, twin, placed)
     return found if _vague(second[0]) else second
 
@@ -181,8 +181,8 @@ def _absent(
     now = same_artifact(placed[1], value.artifact) if placed is not None else None
     there = now is not None and now.state is State.PRESENT
     if scene.covered(turn, index) and not there:
-        return evolve(row, fate=Fate.SUPERSEDED), False
-    row = evolve(row, locus=Locus.PROCESS)
+        return replace(row, fate=Fate.SUPERSEDED), False
+    row = replace(row, locus=Locus.PROCESS)
     if placed is not None:
         if now is not None and there:
             scene.explained.add((placed[0], now.artifact))
@@ -192,23 +192,23 @@ def _absent(
                     return _astray(scene, row, turn, stray), False
             row = sent_as(row, now, scene.path(placed[0]))
             return _changed(scene, row, turn, index, value, placed[0], now)
-        row = evolve(row, returned=scene.path(placed[0]))
+        row = replace(row, returned=scene.path(placed[0]))
         if cut_up(scene, turn, placed[0], value):
-            return evolve(row, fate=Fate.SPLIT), True
+            return replace(row, fate=Fate.SPLIT), True
     stray = scene.stray(value)
     if stray is not None:
         return _astray(scene, row, turn, stray), False
     block = turn.blocks[index]
     path = scene.part(turn).substitute(block)
     if path is not None:
-        return evolve(row, fate=Fate.SUBSTITUTED, returned=path), False
+        return replace(row, fate=Fate.SUBSTITUTED, returned=path), False
     if block.kind is Kind.REASONING and block.payload in scene.part(turn).swallowed:
-        return evolve(row, fate=Fate.MERGED), False
+        return replace(row, fate=Fate.MERGED), False
     path = scene.part(turn).dummy if placed is None and block.kind is Kind.CALL else None
     if path is not None:
-        return evolve(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER, returned=path), False
+        return replace(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER, returned=path), False
     cause = None if scene.regions.get(turn.number) else Cause.WHOLE_TURN
-    return evolve(row, fate=Fate.DROPPED, cause=cause), False
+    return replace(row, fate=Fate.DROPPED, cause=cause), False
 
 
 def _changed(
@@ -217,33 +217,33 @@ def _changed(
     """Another value stands in the seal's own slot."""
     path, artifact = scene.path(slot), value.artifact
     if now.canon in scene.names.placeholders:
-        return evolve(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER), False
+        return replace(row, fate=Fate.FABRICATED, cause=Cause.PLACEHOLDER), False
     if scene.probe.slot_holds(path, artifact, scene.part(turn).stand_ins.of(turn.blocks[index])):
-        return evolve(row, fate=Fate.SUBSTITUTED, cause=Cause.READABLE_TEXT), False
+        return replace(row, fate=Fate.SUBSTITUTED, cause=Cause.READABLE_TEXT), False
     if scene.probe.joined_seals(path, artifact, scene.near(value)) > 1:
-        return evolve(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS), True
+        return replace(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS), True
     if cut_up(scene, turn, slot, value):
-        return evolve(row, fate=Fate.SPLIT), True
+        return replace(row, fate=Fate.SPLIT), True
     binary = artifact in scene.names.binary
     sample = scene.probe.sample(path, artifact, value.size, binary=binary)
     change = diagnose(value, sample, scene.issued.keys())
     crossed = change.cause is Cause.DOUBLE_ENCODED and scene.foreign(turn)
     fate = Fate.FOREIGN if crossed else Fate.MODIFIED
-    return evolve(row, fate=fate, cause=change.cause, detail=change.detail), True
+    return replace(row, fate=fate, cause=change.cause, detail=change.detail), True
 
 
 def _astray(scene: Scene, row: Finding, turn: Turn, stray: Stray) -> Finding:
     """The bytes stand somewhere that is no slot for them."""
-    row = evolve(row, returned=stray.path)
+    row = replace(row, returned=stray.path)
     slot = scene.slot_at(stray.path) if stray.spot is Spot.SLOT else None
     if slot is not None:
         scene.explained.update((slot, held.artifact) for held in scene.block(slot).seals())
     cause = _SPOT_CAUSES.get(stray.spot, Cause.WRONG_SLOT)
     if scene.foreign(turn):
         encoded = Cause.DOUBLE_ENCODED if stray.depth else None
-        return evolve(row, fate=Fate.FOREIGN, cause=cause if stray.spot is Spot.ID else encoded)
+        return replace(row, fate=Fate.FOREIGN, cause=cause if stray.spot is Spot.ID else encoded)
     if stray.depth and stray.spot is Spot.SLOT:
-        return evolve(row, fate=Fate.MODIFIED, cause=Cause.DOUBLE_ENCODED)
+        return replace(row, fate=Fate.MODIFIED, cause=Cause.DOUBLE_ENCODED)
     if stray.part and stray.spot is Spot.SLOT:  # glued to another seal, in that one's slot
-        return evolve(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS)
-    return evolve(row, fate=Fate.MISPLACED, cause=cause)
+        return replace(row, fate=Fate.MERGED, cause=Cause.TWO_SEALS)
+    return replace(row, fate=Fate.MISPLACED, cause=cause)

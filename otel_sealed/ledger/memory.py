@@ -41,7 +41,7 @@ from otel_sealed.ledger.packed import (
     unpack,
 )
 from otel_sealed.model import Turn
-from otel_sealed.model.quick import evolve
+from otel_sealed.model.record import replace
 from otel_sealed.steps import spend
 
 __all__ = ["MemoryLedger", "keys_of"]
@@ -107,7 +107,7 @@ class MemoryLedger:
         with self._lock:
             number = self._next
             self._next += 1
-            numbered = evolve(turn, number=number)
+            numbered = replace(turn, number=number)
             data, keys = packed(numbered, self._names)
             self._packed[number] = data
             self.stateful = self.stateful or turn.stateful

@@ -7,9 +7,9 @@ types, stop reasons) pass `vocab.word` before they enter a record.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from otel_sealed.model.quick import quick
+from otel_sealed.model.record import record
 from otel_sealed.model.words import (
     Carry,
     Cause,
@@ -33,8 +33,7 @@ SlotAt = tuple[int, int]
 """A place in a request: index of the message, index of the block in it."""
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Value:
     """One sealed, signed or identifying value of a block.
 
@@ -55,8 +54,7 @@ class Value:
     lost: bool = False
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Shadow:
     """A readable stand-in of a seal: keyed digest of the stripped text and its length in chars."""
 
@@ -64,8 +62,7 @@ class Shadow:
     chars: int
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Block:
     """One block (part, item) of a message.
 
@@ -120,8 +117,7 @@ class Block:
         return named and not {*self.anchors} & {*sent.anchors}
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Message:
     """One element of a request's history. `digest` is keyed, cache markers left out.
 
@@ -137,8 +133,7 @@ class Message:
     joined_chars: int = 0
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Facts:
     """What a request says about itself, as far as rules ask for it."""
 
@@ -160,16 +155,14 @@ class Facts:
     flags: tuple[str, ...] = ()
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Head:
     """What stands before the messages and may bind a seal: (name, keyed digest) pairs."""
 
     parts: tuple[tuple[str, bytes], ...] = ()
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Removal:
     """A provider's own report that it removed or tolerated something (`input_transformations`)."""
 
@@ -179,8 +172,7 @@ class Removal:
     item: bytes = b""
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Turn:
     """One response as the ledger remembers it.
 
@@ -236,8 +228,7 @@ class Turn:
 _WHOLE_STOPS = frozenset({"", "end_turn", "tool_use", "stop_sequence", "stop", "completed"})
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Receipt:
     """One sealed value that came in with a response; `id` is the digest of its item's id."""
 
@@ -249,8 +240,7 @@ class Receipt:
     id: bytes = b""
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Origin:
     """Where an artifact came in: exchange number, path in that response, minting span."""
 
@@ -260,8 +250,7 @@ class Origin:
     model: str = ""
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Finding:
     """One artifact in one request: its fate, and after judgement its verdict.
 
@@ -291,8 +280,7 @@ class Finding:
     first: bool = False
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ToolReceipt:
     """One tool result on its way to the model: the pair, not the prose.
 
@@ -311,8 +299,7 @@ class ToolReceipt:
     effect_size: int | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Usage:
     """Token counts of a response; None where the provider did not say."""
 
@@ -323,8 +310,7 @@ class Usage:
     cache_write_tokens: int | None = None
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Check:
     """How many rows of one kind a request had."""
 
@@ -335,8 +321,7 @@ class Check:
     count: int
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Report:
     """All that one exchange showed. This, and nothing else, reaches emission and the doors.
 
@@ -383,8 +368,7 @@ class Report:
     lookups_missed: int = 0
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Lineage:
     """The turns a request is expected to carry, oldest first, and where their blocks stand.
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from otel_sealed import vocab
 from otel_sealed.digest import keyed, sub_key
 from otel_sealed.model import Cause, Fate, Finding, Report, Verdict
-from otel_sealed.model.quick import quick
+from otel_sealed.model.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,8 +55,7 @@ def rekey_with(key: bytes) -> Rekey:
     return rekey
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Row:
     """One finding as it leaves the process. An empty `position` means: not in the request."""
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable
 
 from otel_sealed.model import Finding, ProviderVerdict, Verdict
-from otel_sealed.model.quick import evolve
+from otel_sealed.model.record import replace
 
 ENOUGH = 10
 
@@ -40,7 +40,7 @@ class Disputes:
     def settle(self, dialect: str, finding: Finding) -> Finding:
         """`finding`, fallen to `degrades` where its rule was contradicted often enough."""
         if finding.verdict is Verdict.BREAKS and self.disputed(dialect, finding.rule):
-            return evolve(finding, verdict=Verdict.DEGRADES, disputed=True)
+            return replace(finding, verdict=Verdict.DEGRADES, disputed=True)
         return finding
 
     def disputed(self, dialect: str, rule: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from otel_sealed.digest import Digest, spelled, utf8
 from otel_sealed.model import ToolReceipt
-from otel_sealed.model.quick import evolve
+from otel_sealed.model.record import replace
 
 _MAX_PENDING = 10_000
 
@@ -38,4 +38,4 @@ class Effects:
             found = self._pending.pop(receipt.call, None) if receipt.call else None
         if found is None:
             return receipt
-        return evolve(receipt, effect=found[0], effect_size=found[1])
+        return replace(receipt, effect=found[0], effect_size=found[1])

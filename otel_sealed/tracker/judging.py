@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from otel_sealed.align import Names, Outcome, align
@@ -25,7 +25,7 @@ from otel_sealed.model import (
     Trait,
     Turn,
 )
-from otel_sealed.model.quick import evolve, quick
+from otel_sealed.model.record import record, replace
 from otel_sealed.providers.vendors import KNOWN_VENDORS
 from otel_sealed.steps import spend
 from otel_sealed.tracker.core import Core, Tools
@@ -48,8 +48,7 @@ _NOWHERE = Position(sys.maxsize, -1, -1, compacted=False, live_from=0, within={}
 _GONE = frozenset({Fate.DROPPED, Fate.SUBSTITUTED})
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Asked:
     """One request, read, with what its door said of it."""
 
@@ -62,8 +61,7 @@ class Asked:
     stand_ins: AllStandIns = field(default_factory=AllStandIns, repr=False)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Judged:
     """The findings of one request and what recording its answer needs.
 
@@ -154,7 +152,7 @@ def _located(asked: Asked, chains: tuple[bytes, ...], names: Names, search: Sear
     others = strange(lineage, messages, chains, names, search)
     if not others:
         return lineage
-    return evolve(lineage, owner={at: n for at, n in lineage.owner.items() if at not in others})
+    return replace(lineage, owner={at: n for at, n in lineage.owner.items() if at not in others})
 
 
 def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
@@ -201,7 +199,7 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
     judged = _judged(asked, lineage, outcomes, (*chains, chain), told, place)
     settle, name = core.disputes.settle, asked.tools.dialect.name
     lasting = [settle(name, row.finding) for row in rows]
-    return evolve(judged, stand=stand, lasting=lasting)
+    return replace(judged, stand=stand, lasting=lasting)
 
 
 def _changed(asked: Asked, stand: Stand) -> tuple[Break, int] | None:
@@ -347,7 +345,7 @@ def _judge(
     finding, turn, facts = outcome.finding, outcome.turn, asked.facts
     known = asked.tools.known_model
     if turn is not None and turn.model and not known(facts.model):
-        facts = evolve(facts, model=turn.model)
+        facts = replace(facts, model=turn.model)
     place = Place(
         facts=facts,
         fate=finding.fate,
@@ -374,7 +372,7 @@ def _judge(
     if finding.cause is Cause.PLACEHOLDER and _refused_there(asked, outcome):
         traits |= {Trait.REFUSED_DUMMY}
     first = turn is None or turn.number == position.tip
-    judged = judge(evolve(finding, traits=frozenset(traits), first=first), asked.tools.dialect)
+    judged = judge(replace(finding, traits=frozenset(traits), first=first), asked.tools.dialect)
     return asked.core.disputes.settle(asked.tools.dialect.name, judged)
 
 

@@ -12,14 +12,13 @@ spoken behind it or has not, and a later seal is there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from otel_sealed.align import Outcome
 from otel_sealed.align.scene import StandIns, same_artifact
 from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import Fate, Finding, Role, Shadow, State, Trait, Turn
-from otel_sealed.model.quick import quick
+from otel_sealed.model.record import record
 from otel_sealed.steps import spend
 from otel_sealed.tracker.position import Position
 from otel_sealed.wire.search import Search, Wanted
@@ -72,8 +71,7 @@ NOTHING = Needs()
 _HANGS_ON_THE_PREFIX = frozenset({Trait.ADAPTIVE, Trait.BINDING, Trait.BARE_TURN})
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Lasting:
     """A row as it was judged, before the provider's own answer is laid beside it.
 

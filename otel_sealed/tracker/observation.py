@@ -25,14 +25,14 @@ from otel_sealed.model import (
     Turn,
     Verdict,
 )
-from otel_sealed.model.quick import evolve
+from otel_sealed.model.record import replace
 from otel_sealed.overlay import Said, overlay, provider_says, refused
 from otel_sealed.providers.vendors import resolve
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.gate import Body, bare, continues_none, stateless
 from otel_sealed.tracker.judging import Asked, Judged, resumed, whole
 from otel_sealed.tracker.lines import Resumed
-from otel_sealed.tracker.recording import MODEL, Came, clean, record
+from otel_sealed.tracker.recording import MODEL, Came, clean, remember
 from otel_sealed.tracker.settled import Stand, before_tip, rolled
 from otel_sealed.tracker.standing import stands
 from otel_sealed.wire import Sent, as_json, as_payloads
@@ -65,7 +65,7 @@ class Observation:
     def report(self) -> Report:
         """Judge, overlay, record, and say so. Raises OutOfSteps."""
         self._answer = self._read_answer()
-        self._facts = evolve(self._facts, model=self._facts.model or self._answer.model)
+        self._facts = replace(self._facts, model=self._facts.model or self._answer.model)
         body = self._unsealed() if self._core.keys is not None else None
         if body is not None:
             return self._passed(body)
@@ -83,7 +83,7 @@ class Observation:
             self._sent,
             judged,
         )
-        turn = record(self._core, self._tools, came)
+        turn = remember(self._core, self._tools, came)
         said = provider_says(self._exchange, self._answer, self._core.digest)
         if said.rejection is Rejection.OTHER and not findings:
             said = Said(said.verdict)  # nothing sealed was sent: it is about something else
@@ -170,7 +170,7 @@ class Observation:
         answer = self._dialect.answer(body)
         if answer.complete is complete and not (cut or anew):
             return answer
-        return evolve(answer, complete=complete, cut=cut, anew=anew)
+        return replace(answer, complete=complete, cut=cut, anew=anew)
 
     def _judge_request(self) -> Judged | None:
         """From the newest stand the request shares, else as a whole."""
@@ -364,7 +364,7 @@ class Observation:
         tip = self._core.ledger.get(judged.lineage.tip)
         number = tip.exchange if tip is not None else -1
         found = receipts(self._sent.raw, self._dialect, self._core.digest)
-        return tuple(self._core.effects.on(evolve(receipt, turn=number)) for receipt in found)
+        return tuple(self._core.effects.on(replace(receipt, turn=number)) for receipt in found)
 
     def _carry(self, seals: list[Finding], settled: int) -> Carry:
         if self._facts.reference:

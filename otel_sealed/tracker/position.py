@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from otel_sealed.model import Trait
-from otel_sealed.model.quick import quick
+from otel_sealed.model.record import record
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Position:
     """The turns whose seals are in the request: oldest, newest; the tip; was anything compacted.
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from otel_sealed import vocab
 from otel_sealed.align.prefix import told
 from otel_sealed.contract import Exchange, RawAnswer
 from otel_sealed.model import Block, Facts, Head, Role, Turn
 from otel_sealed.model.prefixes import Prefixes
-from otel_sealed.model.quick import quick
+from otel_sealed.model.record import record
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.judging import Judged
 from otel_sealed.wire import Handed, Sent
@@ -23,8 +22,7 @@ def clean(pattern: re.Pattern[str], text: str) -> str:
     return text if not text or pattern.fullmatch(text) else "other"
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Came:
     """An answer with what is known of its call. `sent` and `judged` are None without a request."""
 
@@ -37,7 +35,7 @@ class Came:
     judged: Judged | None
 
 
-def record(core: Core, tools: Tools, came: Came) -> Turn | None:
+def remember(core: Core, tools: Tools, came: Came) -> Turn | None:
     """Remember what came in; None when nothing did."""
     answer, facts, hint, sent, judged = came.answer, came.facts, came.hint, came.sent, came.judged
     if not answer.parts:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from otel_sealed.digest import Digest
@@ -39,7 +38,7 @@ from otel_sealed.model import (
     State,
     Turn,
 )
-from otel_sealed.model.quick import quick
+from otel_sealed.model.record import record
 from otel_sealed.tracker.lasting import NOTHING, Lasting, Needs
 
 STAND_BYTES = 640
@@ -47,8 +46,7 @@ ROW_BYTES = 850
 """Measured (`benchmarks/conversations.py`): a stand with its segment, a row that is not well."""
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Told:
     """What the model was told, up to some point: a rolling digest and how many messages."""
 
@@ -72,8 +70,7 @@ class Broken(NamedTuple):
     path: str
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Stand:
     """The state behind one message of a request that was judged up to there, for good.
 

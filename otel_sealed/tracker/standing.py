@@ -10,7 +10,7 @@ from otel_sealed.align import Outcome
 from otel_sealed.align.prefix import first_break
 from otel_sealed.align.surroundings import exempt, sealed_homes
 from otel_sealed.model import Check, Fate, Finding, Kind, Message, Speaker, Turn, Verdict
-from otel_sealed.model.quick import evolve
+from otel_sealed.model.record import replace
 from otel_sealed.steps import spend
 from otel_sealed.tracker.judging import Asked, Judged
 from otel_sealed.tracker.lasting import MAX_LASTING, lasting
@@ -59,7 +59,7 @@ def stands(asked: Asked, judged: Judged, rest: Rest) -> list[Stand]:
             break
         reached = broken if broken is not None and broken.at <= state.messages else None
         if reached is not None or at in between:
-            behind = evolve(behind, steady=at not in between, broken=reached)
+            behind = replace(behind, steady=at not in between, broken=reached)
         found.append(behind)
         state = behind
     return found
@@ -186,7 +186,7 @@ def _mixed(message: Message) -> bool:
 def _start(asked: Asked, judged: Judged, rest: Rest) -> Stand:
     """The state before the first message read."""
     if judged.stand is not None:
-        return evolve(judged.stand, around=rest.around, head=asked.sent.head)
+        return replace(judged.stand, around=rest.around, head=asked.sent.head)
     return Stand(
         around=rest.around,
         facts=asked.facts,
@@ -240,5 +240,5 @@ def counted(before: tuple[Check, ...], findings: Iterable[Finding]) -> tuple[Che
         key = (f.artifact, f.fate, f.verdict, f.rule)
         check = found.get(key)
         one = Check(*key, 1)
-        found[key] = evolve(check, count=check.count + 1) if check is not None else one
+        found[key] = replace(check, count=check.count + 1) if check is not None else one
     return tuple(found.values())

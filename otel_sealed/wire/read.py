@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
 from otel_sealed import digest as d
@@ -28,7 +28,7 @@ from otel_sealed.model import (
     State,
     Value,
 )
-from otel_sealed.model.quick import evolve, quick
+from otel_sealed.model.record import record, replace
 from otel_sealed.steps import spend
 from otel_sealed.vocab import word
 from otel_sealed.wire.checkpoint import Segment
@@ -41,8 +41,7 @@ _MAX_DEPTH = 8
 _UNKNOWN = Carrier(type="other", kind=Kind.OTHER)
 
 
-@quick
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Sent:
     """A request, read. `body` and `raw` never leave the core.
 
@@ -182,7 +181,7 @@ class Reader:
         if message is None:
             message = self._message(raw, index)
             memo.keep(key, message)
-        return message if message.index == index else evolve(message, index=index)
+        return message if message.index == index else replace(message, index=index)
 
     def _message(self, raw: RawMessage, index: int) -> Message:
         spend()
@@ -422,21 +421,21 @@ def _twinned(block: Block, twin: Block) -> Block:
     """A block that is found by the ids of its twin, too, and has its seals and their id as well."""
     came = {v.artifact: v.digest for v in block.values if v.role in _RENEWED}
     anew = [
-        evolve(value, role=Role.ANEW)
+        replace(value, role=Role.ANEW)
         for value in twin.values
         if value.state is State.PRESENT and came.get(value.artifact, value.digest) != value.digest
     ]
     anchors = dict.fromkeys((*block.anchors, *twin.anchors))
-    return evolve(block, values=(*block.values, *anew), anchors=tuple(anchors))
+    return replace(block, values=(*block.values, *anew), anchors=tuple(anchors))
 
 
 def _cut(block: Block) -> Block:
     """A block whose seal had begun to come and did not end."""
     values = tuple(
-        evolve(v, state=State.CUT) if v.role is Role.SEAL and v.state is State.PRESENT else v
+        replace(v, state=State.CUT) if v.role is Role.SEAL and v.state is State.PRESENT else v
         for v in block.values
     )
-    return evolve(block, values=values)
+    return replace(block, values=values)
 
 
 def _behind(text: Any, mark: str) -> str:

@@ -12,7 +12,7 @@ from otel_sealed.align import align
 from otel_sealed.digest import Digest
 from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.model import Fate, Lineage, Message, SlotAt, Speaker
-from otel_sealed.model.quick import evolve
+from otel_sealed.model.record import replace
 from otel_sealed.tracker import judging, observation
 from otel_sealed.wire import as_payloads
 from tests.laws import (
@@ -51,7 +51,7 @@ def given(lineage: Lineage, ledger: MemoryLedger, places: Mapping[SlotAt, int]) 
     owner = {**places, **lineage.owner}
     numbers = {*owner.values(), *(turn.number for turn in lineage.turns)}
     turns = [turn for turn in map(ledger.get, sorted(numbers)) if turn is not None]
-    return evolve(lineage, owner=owner, turns=tuple(turns))
+    return replace(lineage, owner=owner, turns=tuple(turns))
 
 
 def believes_a_place(patch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def forgets_on_more(patch: pytest.MonkeyPatch) -> None:
     """Where two keys are found, the oldest turn goes."""
     relocate(
         patch,
-        lambda found, *_: evolve(found, turns=found.turns[1:] if found.hits > 1 else found.turns),
+        lambda found, *_: replace(found, turns=found.turns[1:] if found.hits > 1 else found.turns),
     )
 
 
@@ -94,7 +94,7 @@ def counts_every_second_turn(patch: pytest.MonkeyPatch) -> None:
     """Whether a turn is expected depends on how many were recorded before it."""
     relocate(
         patch,
-        lambda found, *_: evolve(found, turns=tuple(t for t in found.turns if t.number % 2)),
+        lambda found, *_: replace(found, turns=tuple(t for t in found.turns if t.number % 2)),
     )
 
 
@@ -104,7 +104,7 @@ def expects_the_newest(patch: pytest.MonkeyPatch) -> None:
     def change(found: Lineage, ledger: MemoryLedger, *_: Any) -> Lineage:
         newest = ledger.get(len(ledger) - 1)
         known = newest is None or newest in found.turns
-        return found if known else evolve(found, turns=(newest, *found.turns))
+        return found if known else replace(found, turns=(newest, *found.turns))
 
     relocate(patch, change)
 
@@ -132,7 +132,7 @@ def looks_at_the_end(patch: pytest.MonkeyPatch) -> None:
         found = align(lineage, messages, *more)
         fate = Fate.MISPLACED if len(messages) % 3 == 0 else Fate.INTACT
         return [
-            evolve(one, finding=evolve(one.finding, fate=fate))
+            replace(one, finding=replace(one.finding, fate=fate))
             if one.finding.fate is Fate.INTACT
             else one
             for one in found
