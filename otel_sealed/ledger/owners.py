@@ -45,9 +45,8 @@ def owners(messages: tuple[Message, ...], poll: Poll, turns: tuple[Turn, ...]) -
         mine = []
         for index, numbers in found.items():
             if numbers:
-                beside = [n for n in numbers if n in sure] or _beside(
-                    numbers, near.get(at), current
-                )
+                before = current if current >= untold else -1
+                beside = [n for n in numbers if n in sure] or _beside(numbers, near.get(at), before)
                 current = _next(beside, untold, current)
                 owner[(at, index)] = current
                 mine.append(current)
@@ -136,12 +135,12 @@ def _near(poll: Poll) -> dict[int, set[int]]:
     return near
 
 
-def _beside(numbers: list[int], near: Collection[int] | None, current: int) -> list[int]:
-    """Of turns that hold a block, those that stand in its run: the one before it, or any."""
+def _beside(numbers: list[int], near: Collection[int] | None, before: int) -> list[int]:
+    """Of turns that hold a block, those of its run: the one `before` it there, or any."""
     if near is None or len(numbers) == 1:
         return numbers
-    if current in near and current in numbers:
-        return [current]
+    if before in near and before in numbers:
+        return [before]
     return [n for n in numbers if n in near] or numbers
 
 

@@ -130,8 +130,11 @@ def polled(
     """The votes of all messages. `chains[i]` is the rolling digest of those before `i`."""
     poll = Poll(ledger, conversation, without, continues=continues)
     poll.runs = _runs(messages)
+    starts = {run[0][0] for run in poll.runs}
+    here: tuple[int, ...] = ()
     for at, message in enumerate(messages):
-        poll_message(poll, at, message, chains[at])
+        here = poll.look(chains[at]) if at in starts else here
+        poll_message(poll, at, message, chains[at], here)
     keep_order(poll)
     hear(poll)
     return poll
@@ -146,10 +149,16 @@ def hear(poll: Poll) -> None:
                 poll.solid.update(poll.said.get(at, ()))
 
 
-def poll_message(poll: Poll, at: int, message: Message, chain: bytes) -> None:
-    """One message's votes: text it shares with others does not outvote its strong keys."""
+def poll_message(
+    poll: Poll, at: int, message: Message, chain: bytes, here: Collection[int]
+) -> None:
+    """One message's votes: text it shares with others does not outvote its strong keys.
+
+    `here`: the turns that answered just what is before this run of the model, or the last one. Of
+    several that have the same keys (the one answer of a mock) it is one of those.
+    """
     model = message.speaker is Speaker.MODEL
-    strong = [_strong(poll, block) for block in message.blocks]
+    strong = [_of_these(_strong(poll, block), here) for block in message.blocks]
     sure = _agreed(strong)
     for block, numbers in zip(message.blocks, strong, strict=True):
         if numbers:
@@ -225,6 +234,13 @@ def _agreed(strong: list[tuple[int, ...]]) -> frozenset[int]:
     if not named:
         return frozenset()
     return frozenset.intersection(*named) or frozenset.union(*named)
+
+
+def _of_these(numbers: tuple[int, ...], likely: Collection[int]) -> tuple[int, ...]:
+    """Those of several turns with a key that are likely, or all."""
+    if len(numbers) < 2:  # noqa: PLR2004 - one turn is no choice
+        return numbers
+    return tuple(n for n in numbers if n in likely) or numbers
 
 
 def _within(numbers: tuple[int, ...], sure: Collection[int]) -> tuple[int, ...]:

@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 
 from otel_sealed.model import Report
+from otel_sealed.tracker import Tracker
 from tests.core.builders import (
     MINT,
     asked,
     blocks,
     call,
+    candidate,
     chat,
     edit,
     message,
+    part,
     reasoning,
     response,
     said,
@@ -24,7 +27,7 @@ from tests.core.builders import (
     thinking,
     use,
 )
-from tests.core.conversations import Body, replay
+from tests.core.conversations import KEY, Body, exchange, history, replay, request, step
 
 SIGNATURE = "anthropic.thinking.signature"
 SEAL = "openai.reasoning.encrypted_content"
@@ -210,3 +213,37 @@ def test_a_reference_to_what_is_not_stored_breaks(kind: str | None) -> None:
     report = replay("openai", answer, edit(refer))
     found = [(f.fate.value, f.verdict.value, f.rule) for f in report.findings if f.artifact == SEAL]
     assert found == [("dropped", "breaks", "O8")]
+
+
+# ------------------------------------------------------- mocks: one answer, seal and all, again
+
+
+def mocked(dialect: str, conversations: int, *, aside: bool) -> list[tuple[str, str]]:
+    """What is not well where faithful hosts talk to a mock that knows one answer.
+
+    `aside`: the conversations go on side by side, else one after the other.
+    """
+    answer = {
+        "anthropic": lambda: message(thinking(), use(), stop="tool_use"),
+        "openai": lambda: response(reasoning(), call()),
+        "gemini": lambda: candidate(part()),
+    }[dialect]()
+    tracker = Tracker(KEY)
+    bodies = [request(dialect, [], seed) for seed in range(conversations)]
+    turns = [(number, turn) for number in range(conversations) for turn in range(4)]
+    found: list[tuple[str, str]] = []
+    for number, _ in sorted(turns, key=lambda one: one[::-1]) if aside else turns:
+        sent = copy.deepcopy(bodies[number])
+        report = tracker.observe(exchange(dialect, sent, copy.deepcopy(answer)))
+        found += [(f.fate.value, f.verdict.value) for f in report.findings if f.verdict.violates]
+        history(bodies[number]).extend(step(dialect, answer, f"Go on, {number}."))
+    return found
+
+
+@pytest.mark.parametrize("aside", [False, True], ids=["in a row", "side by side"])
+@pytest.mark.parametrize("conversations", [1, 3])
+@pytest.mark.parametrize("dialect", ["anthropic", "openai", "gemini"])
+def test_nobody_is_accused_before_a_mock_with_one_answer(
+    dialect: str, conversations: int, *, aside: bool
+) -> None:
+    assert mocked(dialect, conversations, aside=aside) == []

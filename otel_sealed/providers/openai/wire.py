@@ -226,7 +226,7 @@ def _traits(place: Place) -> frozenset[Trait]:
     if _BINDING.search(facts.model):
         found.add(Trait.BINDING)
     if sent is None and place.block is not None:
-        named = place.once_a_request(_server_ids)
+        named = place.once_a_request(_references)
         found |= set() if named.isdisjoint(place.block.anchors) else {Trait.REFERRED}
     if sent is not None and sent.transient:
         found.add(Trait.TRANSIENT)
@@ -242,8 +242,11 @@ def _traits(place: Place) -> frozenset[Trait]:
 
 
 def _follower_ids(place: Place) -> tuple[bool, ...]:
-    """For each block of a turn: is an item that came after it sent with its server id (O4)?"""
-    sent = place.once_a_request(_server_ids)
+    """For each block of a turn: is an item that came after it sent with its server id (O4)?
+
+    Of a turn that is gone as a whole only references count: an item with the id is another's.
+    """
+    sent = place.once_a_request(_references if place.at is None else _server_ids)
     found: list[bool] = []
     follows = False
     for block in reversed(place.turn.blocks if place.turn is not None else ()):
@@ -270,6 +273,13 @@ def _may_seal(body: Mapping[str, Any], facts: Facts) -> bool:
     """Models that do not reason seal nothing; the others do unless they happen not to reason."""
     asked = bool(facts.flags or body.get("reasoning"))
     return asked or not names_model(_NEVER_REASONS, facts.model)
+
+
+def _references(place: Place) -> frozenset[bytes]:
+    """The ids of all references to items."""
+    spend(sum(len(message.blocks) for message in place.messages))
+    blocks = (block for message in place.messages for block in message.blocks)
+    return frozenset(a for block in blocks if block.kind is Kind.MARKER for a in block.anchors)
 
 
 DIALECT = Dialect(
