@@ -10,6 +10,7 @@ from otel_sealed.contract import Exchange, RawAnswer
 from otel_sealed.model import Block, Facts, Head, Role, Turn
 from otel_sealed.model.prefixes import Prefixes
 from otel_sealed.model.record import record
+from otel_sealed.steps import spend
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.judging import Judged
 from otel_sealed.wire import Handed, Sent
@@ -83,10 +84,24 @@ def remember(core: Core, tools: Tools, came: Came) -> Turn | None:
 
 
 def _again(core: Core, blocks: tuple[Block, ...]) -> Turn | None:
-    """The turn that an answer without its request was recorded as before: it is fetched again."""
+    """The turn that an answer without its request was recorded as before: it is fetched again.
+
+    One with the same seals under other ids is another answer, of a mock.
+    """
     seals = [v.canon for b in blocks for v in b.values if v.role is Role.SEAL and v.canon]
     holders = [set(core.ledger.lookup(canon)) for canon in seals]
-    return core.ledger.get(max(set.intersection(*holders), default=-1)) if holders else None
+    ids = _ids(blocks)
+    for number in sorted(set.intersection(*holders), reverse=True) if holders else ():
+        spend()
+        turn = core.ledger.get(number)
+        before = _ids(turn.blocks) if turn is not None else ids
+        if turn is not None and not (ids and before and ids.isdisjoint(before)):
+            return turn
+    return None
+
+
+def _ids(blocks: tuple[Block, ...]) -> frozenset[bytes]:
+    return frozenset(anchor for block in blocks for anchor in block.anchors)
 
 
 def _parent(core: Core, hint: bytes, judged: Judged | None) -> int:

@@ -247,3 +247,21 @@ def test_nobody_is_accused_before_a_mock_with_one_answer(
     dialect: str, conversations: int, *, aside: bool
 ) -> None:
     assert mocked(dialect, conversations, aside=aside) == []
+
+
+def test_answers_without_their_requests_are_several_where_their_ids_differ() -> None:
+    """A mock gives the same thought under the same signature with each call."""
+    thought, tracker = thinking(), Tracker(KEY)
+    answers = [message(copy.deepcopy(thought), use(), stop="tool_use") for _ in range(3)]
+    for answer in answers:
+        tracker.observe(exchange("anthropic", None, answer))
+    report = tracker.observe(exchange("anthropic", request("anthropic", answers), None))
+    assert fates(report, SIGNATURE) == ["intact", "intact", "intact"]
+
+
+def test_an_answer_that_is_fetched_again_is_one() -> None:
+    answer, tracker = message(thinking(), use(), stop="tool_use"), Tracker(KEY)
+    for _ in range(2):
+        tracker.observe(exchange("anthropic", None, copy.deepcopy(answer)))
+    report = tracker.observe(exchange("anthropic", request("anthropic", [answer]), None))
+    assert fates(report, SIGNATURE) == ["intact"]
