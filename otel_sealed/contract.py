@@ -410,6 +410,35 @@ class Pair:
     platform: str = ""
 
 
+LEAST_SEAL = 48
+"""Bytes; what is shorter, or no base64, was issued by nobody: a host wrote it."""
+
+
+@record(frozen=True, slots=True)
+class Names:
+    """The few words of a dialect that findings carry, and its name.
+
+    `envelopes`/`orphans`: block type to the artifact name of such a row; `paired`: types that must
+    stand with the item they came with; `placeholders`: `canon` digests of documented dummies;
+    `paired_by_id`: types that are known as such an item by their id alone; `passed`: digests of
+    gained keys that are the vendor's own; `binary`: artifacts compared as decoded bytes; `vendor`:
+    who the request goes to.
+    """
+
+    dialect: str
+    root: str
+    vendor: str
+    envelopes: Mapping[str, str]
+    orphans: Mapping[str, str]
+    paired: frozenset[str]
+    paired_by_id: frozenset[str]
+    passed: frozenset[bytes]
+    placeholders: frozenset[bytes]
+    binary: frozenset[str]
+    tools_separate: bool = True
+    messages_are_steps: bool = False
+
+
 @record(frozen=True, slots=True)
 class Constant:
     """One public value that a client puts into every slot it has nothing for.

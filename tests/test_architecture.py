@@ -93,6 +93,9 @@ ROOMS = {
     # 2 facts and memory, blind to each other; a dialect is blind to every other dialect too
     "providers": Room(floor=2, mutual=False),
     "ledger": Room(floor=2, impure=names("threading")),
+    # which recorded turns a request replays: of a ledger it knows the protocol alone
+    "matching": Room(floor=2, siblings=names("ledger.protocol diagnose")),
+    "ledger.protocol": Room(floor=2),
     # `diagnose` is the part of `align` that says how a value changed
     "align": Room(floor=2, siblings=names("diagnose")),
     "diagnose": Room(floor=2),

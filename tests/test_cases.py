@@ -19,7 +19,6 @@ from otel_sealed.cli import main
 
 FOLDER = Path(__file__).parent / "cases"
 EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text("utf-8"))
-NOT_YET = {"D1a": "two answers that read the same: the turns are not told apart by their calls yet"}
 
 Row = dict[str, Any]
 
@@ -28,15 +27,7 @@ def test_every_case_has_an_answer_and_every_answer_a_case() -> None:
     assert sorted(EXPECTED) == sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=NOT_YET[name]))
-        if name in NOT_YET
-        else name
-        for name in sorted(EXPECTED)
-    ],
-)
+@pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_verify_says_what_is_right(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     wanted = EXPECTED[name]
     status = main(["verify", "--json", str(FOLDER / f"{name}.jsonl")])

@@ -1,6 +1,6 @@
 """Expected turns against sent messages: what happened to each artifact. Blind to providers."""
 
 from otel_sealed.align.fates import align
-from otel_sealed.align.scene import Names, Outcome
+from otel_sealed.align.scene import Outcome
 
-__all__ = ["Names", "Outcome", "align"]
+__all__ = ["Outcome", "align"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from otel_sealed.align.scene import Names, Placed, Scene, same_artifact
+from otel_sealed.align.scene import Placed, Scene, same_artifact
+from otel_sealed.contract import Names
 from otel_sealed.diagnose import diagnose
 from otel_sealed.model import (
     Block,

@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator
 from otel_sealed.align.companions import companions, echoes, orphans
 from otel_sealed.align.pair import pair
 from otel_sealed.align.scene import (
-    LEAST_SEAL,
-    Names,
     Outcome,
     Placed,
     Scene,
@@ -26,6 +24,7 @@ from otel_sealed.align.scene import (
 )
 from otel_sealed.align.seal import seal_row, sent_as
 from otel_sealed.align.whole import closed_up, home, pieces, shape, unsigned_steps
+from otel_sealed.contract import LEAST_SEAL, Names
 from otel_sealed.model import (
     Block,
     Cause,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from typing import NamedTuple
 
+from otel_sealed.contract import Names
 from otel_sealed.model import (
     Block,
     Finding,
@@ -27,35 +28,8 @@ from otel_sealed.wire.read import live_from
 from otel_sealed.wire.search import Search, Shadows, Stray, Wanted
 
 Placed = tuple[SlotAt, Block]
-LEAST_SEAL = 48
-"""Bytes; what is shorter, or no base64, was issued by nobody: a host wrote it."""
 NEIGHBOURS = 8
 """Blocks before and after one that it may have been joined with: a host joins what is adjacent."""
-
-
-@record(frozen=True, slots=True)
-class Names:
-    """The few words of a dialect that findings carry, and its name.
-
-    `envelopes`/`orphans`: block type to the artifact name of such a row; `paired`: types that must
-    stand with the item they came with; `placeholders`: `canon` digests of documented dummies;
-    `paired_by_id`: types that are known as such an item by their id alone; `passed`: digests of
-    gained keys that are the vendor's own; `binary`: artifacts compared as decoded bytes; `vendor`:
-    who the request goes to.
-    """
-
-    dialect: str
-    root: str
-    vendor: str
-    envelopes: Mapping[str, str]
-    orphans: Mapping[str, str]
-    paired: frozenset[str]
-    paired_by_id: frozenset[str]
-    passed: frozenset[bytes]
-    placeholders: frozenset[bytes]
-    binary: frozenset[str]
-    tools_separate: bool = True
-    messages_are_steps: bool = False
 
 
 @record(frozen=True, slots=True)
@@ -177,7 +151,7 @@ class Scene:
 
     def path(self, slot: SlotAt) -> str:
         """The dotted path of a block, as the provider writes it."""
-        return path_of(self.names.root, self.messages[slot[0]], slot[1])
+        return self.messages[slot[0]].path(self.names.root, slot[1])
 
     def slot_at(self, path: str) -> SlotAt | None:
         """The place whose block holds the value at a dotted path."""
@@ -497,13 +471,6 @@ class StandIns:
 
     def _unsaid(self, shadows: Iterable[Shadow]) -> tuple[Shadow, ...]:
         return tuple(s for s in shadows if s.digest not in self.spoken)
-
-
-def path_of(root: str, message: Message, index: int) -> str:
-    """The dotted path of block `index` of a message, as the provider writes it."""
-    sub = message.blocks[index].sub
-    head = f"{root}.{message.index}"
-    return f"{head}.{sub}" if sub else head
 
 
 def same_artifact(block: Block, artifact: str) -> Value | None:

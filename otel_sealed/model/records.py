@@ -132,6 +132,12 @@ class Message:
     joined: bytes = b""
     joined_chars: int = 0
 
+    def path(self, root: str, block: int) -> str:
+        """The dotted path of a block, as the provider writes it below the history `root`."""
+        sub = self.blocks[block].sub
+        head = f"{root}.{self.index}"
+        return f"{head}.{sub}" if sub else head
+
 
 @record(frozen=True, slots=True)
 class Facts:
@@ -374,9 +380,10 @@ class Lineage:
 
     `owner` maps a place (message, block) to the serial number of its turn; `held` are turns the
     request refers to by a handle of the server's; `tip` is the newest turn of the line, or -1;
-    `inferred` are turns found by weak evidence only, `placed` those of them that little but their
-    place speaks for, `guessed` others with places, in one run of the model, that may be those of
-    another answer; `past` are so far behind in a run of absent turns that they have no rows;
+    `inferred` are turns found by weak evidence only, `unproven` turns with those of their places,
+    in one run of the model, that may be of another answer; `open` are the newest turns, as far as
+    no place of theirs is proven: without one the request does not continue them; `past` are so far
+    back in a run of absent turns that they have no rows;
     `hits`/`misses` count lookups by strong keys.
     """
 
@@ -385,8 +392,8 @@ class Lineage:
     held: frozenset[int] = frozenset()
     tip: int = -1
     inferred: frozenset[int] = frozenset()
-    placed: frozenset[int] = frozenset()
-    guessed: tuple[tuple[int, tuple[SlotAt, ...]], ...] = ()
+    unproven: tuple[tuple[int, tuple[SlotAt, ...]], ...] = ()
+    open: frozenset[int] = frozenset()
     past: frozenset[int] = frozenset()
     hits: int = 0
     misses: int = 0

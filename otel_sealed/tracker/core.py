@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from otel_sealed.align import Names
-from otel_sealed.contract import Constant, Dialect
+from otel_sealed.contract import Constant, Dialect, Names
 from otel_sealed.digest import Digest, canonical, utf8
 from otel_sealed.ledger.protocol import Ledger
 from otel_sealed.model import Role

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from otel_sealed.contract import Dialect, Exchange, RawAnswer, RawMessage
-from otel_sealed.ledger.locate import summarised
+from otel_sealed.matching.locate import summarised
 from otel_sealed.model import STATE, Speaker
 from otel_sealed.tracker.core import Core
 from otel_sealed.wire import Search

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
-from otel_sealed.align import Names, Outcome, align
-from otel_sealed.align.doubt import doubtful, strange
+from otel_sealed.align import Outcome, align
 from otel_sealed.align.prefix import Break, head_break, other_head
 from otel_sealed.align.surroundings import surroundings, surroundings_behind
-from otel_sealed.contract import Answers, Exchange, Place
+from otel_sealed.contract import Answers, Exchange, Names, Place
 from otel_sealed.judge import circumstances, judge
-from otel_sealed.ledger.locate import expect, locate, summarised
+from otel_sealed.matching.accept import rejected
+from otel_sealed.matching.locate import expect, locate, summarised
 from otel_sealed.model import (
     Cause,
     Facts,
@@ -145,14 +145,13 @@ def _located(asked: Asked, chains: tuple[bytes, ...], names: Names, search: Sear
             without=without,
             absent=core.absent,
         )
-        doubted = doubtful(lineage, messages, chains, names, search)
-        if not doubted or len(without) >= _MOST_DOUBTED:
+        turns, places = rejected(lineage, messages, chains, names, search)
+        if not turns or len(without) >= _MOST_DOUBTED:
             break
-        without |= doubted
-    others = strange(lineage, messages, chains, names, search)
-    if not others:
+        without |= turns
+    if not places:
         return lineage
-    return replace(lineage, owner={at: n for at, n in lineage.owner.items() if at not in others})
+    return replace(lineage, owner={at: n for at, n in lineage.owner.items() if at not in places})
 
 
 def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
@@ -178,7 +177,7 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
         return None
     search = Search(_behind(asked, stand), asked.tools.dialect, core.digest)
     names = asked.tools.names(asked.facts.vendor)
-    if any(doubt(lineage, messages, chains, names, search) for doubt in (doubtful, strange)):
+    if any(rejected(lineage, messages, chains, names, search)):
         return None
     if disturbed(rows, search, core.ledger):
         return None

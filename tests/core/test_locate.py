@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from otel_sealed.ledger.locate import locate
 from otel_sealed.ledger.memory import MemoryLedger
+from otel_sealed.matching.locate import locate
 from otel_sealed.model import Lineage, Report
 from otel_sealed.tracker import Tracker, judging
 from tests.core.builders import MINT, candidate, message, part, response, said, text, thinking, use

@@ -20,7 +20,6 @@ TESTS = Path(__file__).parents[1]
 DATA, CASES = TESTS / "data" / "evidence", TESTS / "cases"
 RECORDINGS = ("browser.har", "mitmproxy.flows", "mitmproxy.har", "vcrpy.json", "vcrpy.yaml")
 EXPECTED = json.loads((CASES / "expected.json").read_text("utf-8"))
-NOT_YET = {"D1a": "two answers that read the same: the turns are not told apart by their calls yet"}
 REFUSED_THERE = ("F03", "F26b", "O18")
 """Clean here, and the provider refused the call."""
 
@@ -74,15 +73,7 @@ def test_an_incident_has_the_same_id_in_every_run(capsys: pytest.CaptureFixture[
     assert told(capsys, path, "--incident", first["id"])[1] == [first]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=pytest.mark.xfail(strict=True, reason=NOT_YET[case]))
-        if case in NOT_YET
-        else case
-        for case in sorted(EXPECTED)
-    ],
-)
+@pytest.mark.parametrize("case", sorted(EXPECTED))
 def test_a_field_case_is_an_incident_if_it_violates(
     case: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,13 +27,12 @@ from dataclasses import dataclass
 from typing import Any
 
 PACKAGES = (
-    "otel_sealed.ledger",
+    "otel_sealed.matching",
     "otel_sealed.align",
     "otel_sealed.tracker",
     "otel_sealed.diagnose",
 )
-"""Where the core decides. Stores and their files decide nothing."""
-LEFT_OUT = re.compile(r"otel_sealed\.ledger\.(shared|redis|sqlite|memory|packed|index|protocol)")
+"""Where the core decides. A ledger decides nothing."""
 TESTS = ("tests/laws", "tests/test_cases.py", "tests/core")
 """The laws and cases first: they are quick, and what fails there is said in words."""
 SPOILED = "tests/laws/test_laws_can_fail.py"
@@ -41,27 +40,16 @@ SPOILED = "tests/laws/test_laws_can_fail.py"
 VARIABLE = "OTEL_SEALED_ABLATE"
 
 
-def _least(numbers: list[int], _untold: int, _current: int) -> int:
-    return min(numbers)
-
-
 def _all_of(strong: list[tuple[int, ...]]) -> frozenset[int]:
     return frozenset(n for numbers in strong for n in numbers)
 
 
 INSTEAD: dict[str, Callable[..., Any]] = {
-    "otel_sealed.ledger.owners:_next": _least,
-    "otel_sealed.ledger.owners:_send_home": lambda *_: None,
-    "otel_sealed.ledger.owners:_by_order": lambda *_: None,
-    "otel_sealed.ledger.owners:_fill": lambda *_: None,
-    "otel_sealed.ledger.owners:_fill_run": lambda *_: None,
-    "otel_sealed.ledger.poll:keep_order": lambda *_: None,
-    "otel_sealed.ledger.poll:hear": lambda *_: None,
-    "otel_sealed.ledger.poll:_agreed": _all_of,
-    "otel_sealed.ledger.poll:_within": lambda numbers, _sure: numbers,
-    "otel_sealed.ledger.poll:_told_apart": lambda weak, _sure, _likely: weak,
-    "otel_sealed.ledger.poll:Poll.look_like": lambda poll, block: poll.look(block.payload),
-    "otel_sealed.ledger.locate:_behind": lambda _ledger, tip, _transcript: tip,
+    "otel_sealed.matching.assign:_Assignment.fill": lambda _assignment: None,
+    "otel_sealed.matching.assign:_Assignment._whole": lambda *_: None,
+    "otel_sealed.matching.evidence:agreed_on": _all_of,
+    "otel_sealed.matching.evidence:Claims.look_like": lambda claims, b: claims.look(b.payload),
+    "otel_sealed.matching.locate:_behind": lambda _ledger, tip, _transcript: tip,
     "otel_sealed.align.pair:_by_place": lambda *_: None,
 }
 """What a function whose result has no neutral value of its own is replaced with."""
@@ -96,7 +84,7 @@ def _modules() -> Iterator[str]:
         package = importlib.import_module(name)
         paths = getattr(package, "__path__", None)
         inner = pkgutil.walk_packages(paths, f"{name}.") if paths else ()
-        yield from (m for m in (name, *(i.name for i in inner)) if not LEFT_OUT.match(m))
+        yield from (m for m in (name, *(i.name for i in inner)))
 
 
 def _functions(name: str) -> Iterator[tuple[str, Callable[..., Any]]]:

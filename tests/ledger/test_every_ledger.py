@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from otel_sealed.ledger import redis, sqlite
-from otel_sealed.ledger.locate import locate
 from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.ledger.protocol import Ledger
 from otel_sealed.ledger.shared import SharedLedger
+from otel_sealed.matching.locate import locate
 from otel_sealed.model import Message, Speaker, Turn
 from tests.ledger.redis_server import redis_server
 from tests.ledger.shared import KEY, digest, turn

@@ -12,10 +12,10 @@ import pytest
 from otel_sealed.cli import doctor
 from otel_sealed.instrument import ledgers
 from otel_sealed.ledger import redis as module
-from otel_sealed.ledger.locate import locate
 from otel_sealed.ledger.memory import MemoryLedger
 from otel_sealed.ledger.redis import RedisStore, opened
 from otel_sealed.ledger.shared import SharedLedger
+from otel_sealed.matching.locate import locate
 from otel_sealed.model import Message, Speaker
 from otel_sealed.telemetry.settings import Settings
 from tests.ledger.redis_server import redis_server
