@@ -5,11 +5,13 @@ after it. But the same may have been asked more than once: again, or by another 
 restart; then the answer in that place is one nobody here saw, and nothing of it was lost. So what
 is `unproven` in a lineage is asked for, each run by itself, since the same words may have been said
 in several. The first row of `QUESTIONS` that holds decides; where none does, nothing of the turn is
-there.
+there. Where an answer somebody else sealed is in the place of a turn, what words alone say of the
+turns that continued it is chance.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -34,19 +36,24 @@ def rejected(
     names: Names,
     probe: Search,
 ) -> tuple[frozenset[int], frozenset[SlotAt]]:
-    """The turns of `lineage.open` of which nothing is there, and the places where nothing is.
+    """The turns that the request does not replay, and the places that are not their turn's.
 
     `chains[i]` is the rolling digest of all messages before `i`.
     """
     came = {turn.number: _Came(turn) for turn in lineage.turns} if lineage.unproven else {}
     there: set[int] = set()
     places: set[SlotAt] = set()
+    replaced = sys.maxsize
     for number, slots in lineage.unproven:
-        if _Part(came[number], slots, messages, chains, names, probe).accepted():
+        part = _Part(came[number], slots, messages, chains, names, probe)
+        if part.accepted():
             there.add(number)
         else:
             places.update(slots)
-    return lineage.open - there, frozenset(places)
+            if part.in_place and part.other_seal():
+                replaced = min(replaced, number)
+    by_chance = {number for number in lineage.inferred if number > replaced}
+    return (lineage.open - there) | by_chance, frozenset(places)
 
 
 class _Came:
@@ -131,7 +138,7 @@ class _Part:
         self._came = came
         self._names = names
         self._probe = probe
-        self._in_place = any(chains[at] == came.turn.chain for at, _ in slots)
+        self.in_place = any(chains[at] == came.turn.chain for at, _ in slots)
         self._run = {
             messages[at].path(names.root, index): messages[at].blocks[index]
             for at, index in sorted(slots)
@@ -179,7 +186,7 @@ class _Part:
     def same_words(self) -> bool:
         """All that is shown there is the turn's, and it is in its place, or a call."""
         visible, payloads = self._visible, self._came.payloads
-        placed = self._in_place or not visible or any(b.kind is Kind.CALL for b in visible)
+        placed = self.in_place or not visible or any(b.kind is Kind.CALL for b in visible)
         return placed and (bool(self._held) or all(b.payload in payloads for b in visible))
 
     @cached_property

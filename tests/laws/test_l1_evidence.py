@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,7 +72,6 @@ def test_an_unfaithful_stranger_with_words_of_its_own_is_accused_of_nothing(
     assert [] == accused(talk, stranger_behind(talk, at, host))
 
 
-@pytest.mark.xfail(strict=True, reason="a long text outweighs the answers that stand before it")
 def test_a_text_that_many_say_is_not_that_of_a_turn_whose_parent_another_answer_replaced() -> None:
     """The stranger's first answer is sealed, and in the place of the turn that the second's is of.
 

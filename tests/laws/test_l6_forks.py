@@ -10,7 +10,6 @@ caller says that the request continues the last one.
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,7 +46,6 @@ def test_what_was_left_out_at_the_end_is_not_expected(
     assert set(fates(now, at)) <= set(fates(before, at))
 
 
-@pytest.mark.xfail(strict=True, reason="a constant seal counts for every turn that has it")
 def test_a_seal_that_two_turns_have_is_that_of_the_turn_whose_text_is_there() -> None:
     """A mock server seals each answer with the same value; the first one alone is sent."""
     talk = Talk("anthropic", "one", (Answer("TS", mock=True), Answer("TC", mock=True)))
@@ -56,9 +54,6 @@ def test_a_seal_that_two_turns_have_is_that_of_the_turn_whose_text_is_there() ->
     assert [("intact", 0)] * 2 == [(row.fate, row.turn) for row in rows(tracker.observe(asked))]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a block is given to the turn of its seal, not of its message"
-)
 def test_a_seal_of_a_later_turn_is_not_at_home_in_the_message_of_an_earlier_one() -> None:
     """The seals of two answers are swapped, and the second answer is left out.
 
