@@ -11,7 +11,6 @@ either (L4): then no request has a violation that it does not have alone.
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,7 +73,6 @@ def test_conversations_that_begin_alike_accuse_each_other_of_nothing(
             assert {row for row in now if row.violates} <= {row for row in before if row.violates}
 
 
-@pytest.mark.xfail(strict=True, reason="a text that several turns hold is taken for none of theirs")
 @profile(20)
 @given(st.sampled_from(["gemini", "chat", "anthropic", "openai"]), st.integers(2, 4))
 def test_a_loss_is_reported_though_several_answers_read_the_same(dialect: str, many: int) -> None:
