@@ -28,7 +28,13 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from otel_sealed.matching.evidence import agreed_on, certain, ids_by_payload, unlike
+from otel_sealed.matching.evidence import (
+    agreed_on,
+    certain,
+    ids_by_payload,
+    likely,
+    unlike,
+)
 from otel_sealed.model import Block, Kind, Message, Role, SlotAt, Turn
 from otel_sealed.steps import spend
 
@@ -132,7 +138,7 @@ class _Assignment:
         bare = {slot: turn for slot, turn in named.items() if self._bare(slot, turn)}
         taken: set[tuple[int, int]] = set()
         fixed = [self._anchor(*one, taken) for one in named.items() if one[0] not in bare]
-        likely = [self._anchor(*one, taken) for one in shown.items()]
+        weaker = [self._anchor(*one, taken) for one in shown.items()]
         swapped = set(self._swaps(named, shown, bare))
         for slot, turn in bare.items():
             one = self._anchor(slot, turn, taken)
@@ -143,8 +149,8 @@ class _Assignment:
         fixed.sort()
         place = attrgetter("slot")
         for before, after in pairwise((_FIRST, *_longest(fixed), self._end)):
-            first, last = (bisect_right(likely, one.slot, key=place) for one in (before, after))
-            fitting = [one for one in likely[first:last] if before.turn <= one.turn <= after.turn]
+            first, last = (bisect_right(weaker, one.slot, key=place) for one in (before, after))
+            fitting = [one for one in weaker[first:last] if before.turn <= one.turn <= after.turn]
             self._skeleton += [*_longest(fitting), after]
         self._skeleton.pop()
         for one in (*fixed, *self._skeleton):
@@ -154,10 +160,15 @@ class _Assignment:
         """Place to the one turn that certain evidence names; `_agreed` has those of messages."""
         named: dict[int, int] = {}
         start = 0
+        starts = {run[0][0] for run in self._runs}
+        here: Sequence[int] = ()
         for at, group in groupby(self._slots, key=lambda slot: slot[0]):
             places = range(start, start := start + sum(1 for _ in group))
             blocks = self._messages[at].blocks
-            strong = [certain(block, self._look, self._same_vendor) for block in blocks]
+            here = self._placed.get(self._chains[at], ()) if at in starts else here
+            strong = [
+                likely(certain(block, self._look, self._same_vendor), here) for block in blocks
+            ]
             agreed = self._agreed[at] = agreed_on(strong)
             if any(b.sealed and not found for b, found in zip(blocks, strong, strict=True)):
                 self._strange.add(at)

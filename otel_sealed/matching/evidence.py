@@ -105,10 +105,13 @@ class Claims:
         """The turns that certain evidence at these places names."""
         return {n for slot in run for n in self.sure.get(slot, ())}
 
-    def add(self, at: int, message: Message, chain: bytes) -> None:
-        """Collect the evidence of message `at`; `chain`: rolling digest of those before it."""
+    def add(self, at: int, message: Message, chain: bytes, here: Collection[int]) -> None:
+        """Collect the evidence of message `at`; `chain`: rolling digest of those before it.
+
+        `here`: the turns that answered just what is before this run of the model, or the last one.
+        """
         model = message.speaker is Speaker.MODEL
-        strong = [self._strong(block) for block in message.blocks]
+        strong = [likely(self._strong(block), here) for block in message.blocks]
         agreed = agreed_on(strong)
         for index, (block, numbers) in enumerate(zip(message.blocks, strong, strict=True)):
             if numbers:
@@ -191,8 +194,11 @@ def collect(
     """The evidence of all messages. `chains[i]` is the rolling digest of those before `i`."""
     claims = Claims(ledger, conversation, without)
     claims.runs = runs_of(messages)
+    starts = {run[0][0] for run in claims.runs}
+    here: tuple[int, ...] = ()
     for at, message in enumerate(messages):
-        claims.add(at, message, chains[at])
+        here = claims.look(chains[at]) if at in starts else here
+        claims.add(at, message, chains[at], here)
     return claims
 
 
@@ -254,6 +260,13 @@ def strong_keys(block: Block) -> tuple[bytes, ...]:
 def identifies(block: Block) -> bool:
     """Whether what a block shows tells it from most others: a call, or a long text."""
     return block.kind is Kind.CALL or block.payload_chars >= LONG_TEXT
+
+
+def likely(numbers: tuple[int, ...], here: Collection[int]) -> tuple[int, ...]:
+    """Of several turns that hold a key (a mock's one answer), those in their place, or all."""
+    if len(numbers) == 1:
+        return numbers
+    return tuple(n for n in numbers if n in here) or numbers
 
 
 def agreed_on(strong: Sequence[tuple[int, ...]]) -> frozenset[int]:
