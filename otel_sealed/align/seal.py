@@ -142,7 +142,9 @@ def _moved(
         return Fate.DUPLICATED, None
     spoken = scene.messages[here.slot[0]].speaker is Speaker.MODEL
     if here.block.kind is not block.kind or not spoken:
-        return Fate.MISPLACED, Cause.WRONG_SLOT
+        ours = spoken and placed is not None and placed[0] == here.slot
+        bare = ours and _bare(block, here.block)
+        return (Fate.RETYPED, None) if bare else (Fate.MISPLACED, Cause.WRONG_SLOT)
     if placed is None or placed[0] != here.slot:
         if placed is not None and placed[0] in pieces(scene, here.slot, block):
             return Fate.SPLIT, None  # the text is next to its seal
@@ -172,6 +174,12 @@ def _either_absent(
 def _vague(row: Finding) -> bool:
     """Whether nothing is known of a seal but that it is not where it was."""
     return row.fate is Fate.DROPPED or row.cause is Cause.REPLACED
+
+
+def _bare(came: Block, sent: Block) -> bool:
+    """Whether a part of nothing but its seal gained or lost the key of an empty text."""
+    empty = not (came.payload_chars or sent.payload_chars)
+    return empty and {came.kind, sent.kind} == {Kind.TEXT, Kind.MARKER}
 
 
 def _absent(

@@ -303,7 +303,7 @@ class Trait(StrEnum):
     ON_MEDIA = "on_media"
     """the seal belongs to an image or a file"""
     SIGNATURE_ONLY = "signature_only"
-    """the part is nothing but a signature"""
+    """the part is nothing but a signature, as it came or as it is sent"""
     FOLLOWER_ID = "follower_id"
     """the item that came after it is sent with its server id"""
     REFERRED = "referred"

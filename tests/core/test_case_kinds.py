@@ -19,6 +19,7 @@ from tests.core.builders import (
     edit,
     message,
     part,
+    parts_of,
     reasoning,
     response,
     said,
@@ -265,3 +266,23 @@ def test_an_answer_that_is_fetched_again_is_one() -> None:
         tracker.observe(exchange("anthropic", None, copy.deepcopy(answer)))
     report = tracker.observe(exchange("anthropic", request("anthropic", [answer]), None))
     assert fates(report, SIGNATURE) == ["intact"]
+
+
+@pytest.mark.parametrize(("came", "goes"), [("empty", "only"), ("only", "empty")])
+def test_an_empty_text_next_to_a_signature_may_be_lost_or_gained_on_the_way(
+    came: str, goes: str
+) -> None:
+    """G6: Go leaves an empty text out of its JSON; what the API makes of that is not known."""
+    answer = candidate(part("text", signed=False), part(came))
+    seal = answer["candidates"][0]["content"]["parts"][1]["thoughtSignature"]
+
+    def change(body: Body) -> None:
+        parts_of(body)[1] = part(goes, signed=False) | {"thoughtSignature": seal}
+
+    report = replay("gemini", answer, edit(change))
+    found = [
+        (f.fate.value, f.verdict.value, f.rule, f.disputed)
+        for f in report.findings
+        if f.artifact == "gemini.part.thought_signature"
+    ]
+    assert found == [("retyped", "degrades", "G6", True)]

@@ -163,6 +163,18 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "G6",
+        "a part of nothing but its signature that gained or lost an empty text: what the API makes"
+        " of it is not known",
+        {F.RETYPED},
+        V.DEGRADES,
+        when={T.SIGNATURE_ONLY},
+        source="I bifrost#6730: Go leaves out an empty text; C pydantic models/google.py:"
+        " Vertex refuses a bare signature; C google-adk keeps it",
+        disputed=True,
+        checked="2026-12-01",
+    ),
+    rule(
+        "G6",
         "a signature stays on its part: a call of the current turn without it is refused",
         _MOVED,
         V.BREAKS,

@@ -164,7 +164,7 @@ def _traits(place: Place) -> frozenset[Trait]:
         found.add(Trait.ON_CALL)
     if about.kind is Kind.MEDIA:
         found.add(Trait.ON_MEDIA)
-    if about.type == "signature":
+    if "signature" in (about.type, place.sent.type if place.sent is not None else ""):
         found.add(Trait.SIGNATURE_ONLY)
     if turn is not None and place.index == place.once_a_turn(_first_call):
         found.add(Trait.FIRST_CALL)
