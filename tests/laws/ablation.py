@@ -37,6 +37,7 @@ TESTS = ("tests/laws", "tests/test_cases.py", "tests/core")
 """The laws and cases first: they are quick, and what fails there is said in words."""
 SPOILED = "tests/laws/test_laws_can_fail.py"
 """It spoils the core itself, so that its failures say nothing."""
+MARKS = "not faults and not soak and not xfail"
 VARIABLE = "OTEL_SEALED_ABLATE"
 
 
@@ -166,7 +167,7 @@ def first_failure(told: str, tests: list[str]) -> str:
     """
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "tests.laws.ablation"]
     done = subprocess.run(
-        [*command, "-p", "no:cacheprovider", f"--ignore={SPOILED}", *tests],
+        [*command, "-p", "no:cacheprovider", f"--ignore={SPOILED}", "-m", MARKS, *tests],
         env=os.environ | {VARIABLE: told},
         capture_output=True,
         text=True,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from otel_sealed.contract import Exchange
 from tests.core.conversations import WHOLE, Body, Delivery, Mint, history
 from tests.laws import wires
-from tests.laws.wires import DIALECTS, STEPWISE, Piece
+from tests.laws.wires import COMPACTING, DIALECTS, STEPWISE, Piece
 
 COMMON = ("", "OK.", "Hello! How can I help you today?")
 """The first is none; the second is short, the third long enough to be taken for somebody's."""
@@ -27,6 +27,8 @@ MOCK = base64.b64encode(b"the constant seal of a mock server, " * 4).decode()
 SHAPES = ("TC", "TS", "S", "C", "TSC", "HTCC", "TCC", "H", "TTC", "HS", "SC", "CC")
 STEPS = ("TCTC", "TSTC", "TCTS")
 """Thinking between calls."""
+COMPACTIONS = ("KTS", "KTC", "KS")
+"""What came before may be left out from here on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Talk:
         """The pieces of an answer, as its wire has them."""
         shape = one.shape if self.dialect in STEPWISE else _in_one_go(one.shape)
         if not one.sealed and self.dialect not in ("gemini", "chat"):
-            shape = shape.replace("T", "").replace("H", "") or "S"
+            shape = "".join(kind for kind in shape if kind in "SC") or "S"
         return shape
 
     def without_keys(self, at: int) -> Talk:
@@ -154,7 +156,7 @@ class Talk:
 
 _PREFIX: dict[str, dict[str, str]] = {
     "anthropic": {"C": "toolu"},
-    "openai": {"T": "rs", "H": "rs", "S": "msg", "C": "fc"},
+    "openai": {"K": "cmp", "T": "rs", "H": "rs", "S": "msg", "C": "fc"},
     "gemini": {"C": "call"},
     "interactions": {"C": "call"},
     "chat": {"C": "call"},
@@ -164,13 +166,13 @@ _PREFIX: dict[str, dict[str, str]] = {
 
 def _in_one_go(shape: str) -> str:
     """Thoughts, then what is said, then calls."""
-    return "".join(sorted(shape, key="THSC".index))
+    return "".join(sorted(shape, key="KTHSC".index))
 
 
 def _signed(dialect: str, shape: str) -> set[int]:
     """The pieces of an answer that are sealed."""
     if dialect not in ("gemini", "chat"):
-        return {at for at, kind in enumerate(shape) if kind in "TH"}
+        return {at for at, kind in enumerate(shape) if kind in "KTH"}
     first = next((shape.index(kind) for kind in "CHS" if kind in shape), None)
     return set() if first is None else {first}
 
@@ -178,16 +180,16 @@ def _signed(dialect: str, shape: str) -> set[int]:
 # ---------------------------------------------------------------------------------- strategies
 
 
-def answers(dialect: str, *, sealed: bool | None = None) -> st.SearchStrategy[Answer]:
-    """Any answer of a wire; `sealed` where it has to be, or not to be."""
+def answers(dialect: str, *, compacts: bool = False) -> st.SearchStrategy[Answer]:
+    """Any answer of a wire; `compacts`: compactions, too, where it has them."""
     shapes = SHAPES + (STEPS if dialect in STEPWISE else ())
+    shapes += COMPACTIONS if compacts and dialect in COMPACTING else ()
     common = st.integers(0, len(COMMON) - 1)
-    seals = st.booleans().map(lambda chance: not chance) if sealed is None else st.just(sealed)
     return st.builds(
         Answer,
         shape=st.sampled_from(shapes),
         words=st.lists(common, max_size=4).map(tuple),
-        sealed=seals,
+        sealed=st.booleans().map(lambda chance: not chance),
         mock=st.integers(0, 9).map(lambda n: n == 9),
         named=st.integers(0, 4).map(lambda n: n < 4),
         then=st.integers(0, len(QUESTIONS) - 1),
@@ -203,11 +205,15 @@ def talks(
     least: int = 1,
     most: int = 5,
     mocks: bool = True,
+    compacts: bool = False,
     opening: int | None = None,
 ) -> Talk:
-    """A conversation of a few answers. `mocks`: whether seals may be those of a mock server."""
+    """A conversation of a few answers.
+
+    `mocks`: whether seals may be those of a mock server; `compacts`: whether it may be compacted.
+    """
     dialect = draw(st.sampled_from(dialects))
-    found = draw(st.lists(answers(dialect), min_size=least, max_size=most))
+    found = draw(st.lists(answers(dialect, compacts=compacts), min_size=least, max_size=most))
     if not mocks:
         found = [replace(one, mock=False) for one in found]
     first = draw(st.integers(0, len(QUESTIONS) - 1)) if opening is None else opening

@@ -184,6 +184,17 @@ def _trim(_talk: Talk, elements: Elements, at: int, _to: int) -> Elements:
     return heads + [e for e in elements if e.said >= first - 1 and e.turn != first - 1]
 
 
+def _compact(_talk: Talk, elements: Elements, _at: int, _to: int) -> Elements:
+    """What came before the newest compaction is gone."""
+    last = max((number for number, e in enumerate(elements) if _compacts(e)), default=0)
+    return [e for number, e in enumerate(elements) if number >= last or "system" in e.body.values()]
+
+
+def _compacts(element: Element) -> bool:
+    inner = [block for blocks in wires.carriers(element.body) for block in blocks]
+    return any(block.get("type") == "compaction" for block in (element.body, *inner))
+
+
 def _fork(talk: Talk, elements: Elements, at: int, _to: int) -> Elements:
     """The user goes back and asks something else."""
     turns = sorted({e.turn for e in elements if e.turn >= 0})
@@ -252,12 +263,14 @@ VERBS: dict[str, Callable[[Talk, Elements, int, int], Elements]] = {
     "again": _again,
     "drop turn": _drop_turn,
     "trim": _trim,
+    "compact": _compact,
     "fork": _fork,
     "edit question": _edit_question,
     "known": _known,
 }
-LOCAL = tuple(verb for verb in VERBS if verb not in ("swap", "move", "fork", "known"))
-"""Verbs that take nothing from one turn to another, and end no conversation early."""
+ACROSS = frozenset({"swap", "move", "fork", "known", "trim"})
+LOCAL = tuple(verb for verb in VERBS if verb not in ACROSS)
+"""Verbs that take nothing from one turn to another, and end or begin no conversation elsewhere."""
 
 
 def cut_before(elements: Elements, turn: int) -> Elements:

@@ -10,6 +10,7 @@ caller says that the request continues the last one.
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,3 +68,19 @@ def test_a_seal_of_a_later_turn_is_not_at_home_in_the_message_of_an_earlier_one(
     seals = [r for r in rows(tracker.observe(asked)) if r.artifact == wires.SEALS["anthropic"]]
     assert [("modified", 0)] == [(row.fate, row.turn) for row in seals if row.turn == 0]
     assert [] == [row for row in seals if row.fate == "intact"]
+
+
+@pytest.mark.xfail(strict=True, reason="an answer is given to a missing turn by order alone")
+def test_the_answer_to_a_result_is_not_that_of_the_turn_whose_call_it_was() -> None:
+    """The window begins with the result of a call whose turn is gone; "OK." answers it."""
+    talk = Talk("anthropic", "one", (Answer("TC"), Answer("TC"), Answer("S", (1,))))
+    tracker = after(talk.exchange(number) for number in range(3))
+    window = [e for e in talk.told(3) if e.said >= 1 and e.turn != 1]
+    found = [
+        rows(tracker.observe(wires.exchange("anthropic", talk.body(left), None, status=None)))
+        for left in (window, window[:1])
+    ]
+    assert [("dropped", "whole_turn", 0), ("dropped", "whole_turn", 1)] == sorted(
+        (row.fate, row.cause, row.turn) for row in found[1]
+    )
+    assert fates(found[0], 2) == fates(found[1], 2)

@@ -49,7 +49,7 @@ def order_of(data: st.DataObject, plans: list[list[Exchange]]) -> list[int]:
 
 
 @profile()
-@given(talks(mocks=False, opening=0), st.data(), HABITS, HABITS)
+@given(talks(mocks=False, compacts=True, opening=0), st.data(), HABITS, HABITS)
 def test_conversations_in_turn_are_judged_as_each_alone(
     talk: Talk, data: st.DataObject, one: Hosts, two: Hosts
 ) -> None:
@@ -61,7 +61,7 @@ def test_conversations_in_turn_are_judged_as_each_alone(
 
 
 @profile()
-@given(talks(mocks=False, opening=1), st.data(), HABITS, HABITS)
+@given(talks(mocks=False, compacts=True, opening=1), st.data(), HABITS, HABITS)
 def test_conversations_that_begin_alike_accuse_each_other_of_nothing(
     talk: Talk, data: st.DataObject, one: Hosts, two: Hosts
 ) -> None:

@@ -35,7 +35,7 @@ from tests.laws.judging import after, counted, profile, rows
 
 
 @profile()
-@given(talks(), st.lists(changes(), min_size=1, max_size=4))
+@given(talks(compacts=True), st.lists(changes(), min_size=1, max_size=4))
 def test_a_stream_has_the_rows_of_a_whole_body(talk: Talk, hosts: list[tuple[Change, ...]]) -> None:
     whole, stream = after([]), after([])
     for number in range(len(talk.answers)):

@@ -1,8 +1,8 @@
 """How each dialect writes what a conversation is made of.
 
-A piece is one letter: T readable thought, H hidden thought, S text, C call. The dialects of
-`tests.core.conversations` keep their bodies, results and events from there; the fifth wire,
-Interactions, is here.
+A piece is one letter: T readable thought, H hidden thought, S text, C call, K compaction. The
+dialects of `tests.core.conversations` keep their bodies, results and events from there; the fifth
+wire, Interactions, is here.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ DIALECTS = ("anthropic", "openai", "gemini", INTERACTIONS, "chat", "openrouter")
 """Five wires; two vendors speak `chat.completions`, each with carriers of its own."""
 STEPWISE = ("anthropic", "openai", INTERACTIONS)
 """Their answers may think again between calls."""
+COMPACTING = ("anthropic", "openai")
 SEALS = known.SEALS | {INTERACTIONS: "interactions.thought.signature"}
 _KEYS = ("signature", "data", "encrypted_content", "thoughtSignature", "thought_signature")
 
@@ -55,6 +56,7 @@ def _anthropic(mint: Mint, pieces: list[Piece]) -> Body:
         made: dict[str, Body] = {
             "T": {"type": "thinking", "thinking": p.words, "signature": p.seal},
             "H": {"type": "redacted_thinking", "data": p.seal},
+            "K": {"type": "compaction", "content": p.words, "encrypted_content": p.seal},
             "S": {"type": "text", "text": p.words},
             "C": {"type": "tool_use", "id": p.id, "name": "look_up", "input": {"query": p.words}},
         }
@@ -78,6 +80,8 @@ def _openai(mint: Mint, pieces: list[Piece]) -> Body:
         if p.kind in "TH":
             told = [{"type": "summary_text", "text": p.words}] if p.kind == "T" else []
             return {"type": "reasoning", "summary": told, "encrypted_content": p.seal}
+        if p.kind == "K":
+            return {"type": "compaction", "encrypted_content": p.seal}
         if p.kind == "S":
             content = [{"type": "output_text", "text": p.words, "annotations": []}]
             return {"type": "message", "role": "assistant", "content": content}
