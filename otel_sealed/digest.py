@@ -17,7 +17,7 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, Final, Literal
 
-from otel_sealed.steps import TEXT, of_text, spend
+from otel_sealed.steps import TEXT, OutOfSteps, current, of_text, spend
 
 SIZE = 16
 
@@ -171,7 +171,11 @@ def keyed(key: bytes, prefix: bytes = b"") -> Callable[[bytes], bytes]:
     outside = hashlib.sha256(block.translate(_OUTER)).copy
 
     def digest(data: bytes) -> bytes:
-        spend(1 + len(data) // TEXT)
+        budget = current()  # `spend`, without a call of it
+        if budget is not None:
+            budget.left -= 1 + len(data) // TEXT
+            if budget.left < 0:
+                raise OutOfSteps
         inner = inside()
         inner.update(data)
         outer = outside()
@@ -184,7 +188,7 @@ def keyed(key: bytes, prefix: bytes = b"") -> Callable[[bytes], bytes]:
 class Digest:
     """All keyed digests under one key. Stateless and thread-safe."""
 
-    __slots__ = ("_keyed", "_window")
+    __slots__ = ("_keyed", "_text", "_window")
 
     def __init__(self, key: bytes) -> None:
         """`key`: at least 16 secret bytes. Raises ValueError when shorter."""
@@ -192,6 +196,7 @@ class Digest:
             msg = f"the hash key needs at least {SIZE} bytes, got {len(key)}"
             raise ValueError(msg)
         self._keyed = {domain: keyed(key, domain) for domain in _DOMAINS}
+        self._text = self._keyed[b"t"]
         # cut to 4 bytes, a hash behind a secret block is enough: nothing can be appended to it
         window_key = hmac.digest(key, b"windows", "sha256").ljust(_BLOCK, b"\0")
         self._window = hashlib.sha256(window_key).copy
@@ -202,7 +207,7 @@ class Digest:
 
     def text(self, text: str) -> bytes:
         """Digest of an exact text."""
-        return self._keyed[b"t"](utf8(text))
+        return self._text(text.encode() if text.isascii() else utf8(text))
 
     def blob(self, data: bytes) -> bytes:
         """Digest of decoded bytes."""

@@ -49,6 +49,8 @@ class Budget:
 
 
 _budget: ContextVar[Budget | None] = ContextVar("otel_sealed_steps", default=None)
+current: Final = _budget.get
+"""The budget of the exchange, None outside of one; for what is called too often to call `spend`."""
 
 
 def spend(steps: int = 1) -> None:

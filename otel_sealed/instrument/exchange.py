@@ -188,13 +188,19 @@ class Call:
         if finalizing.running():
             finalizing.later(self.started, self.settle)
             return
-        with shield("exchange.settle_finished"):
+        try:
             self._runtime.closed(self)  # whether it is over need not be looked up
             self._runtime.settle_finished(before=self.started)
+        except Exception:
+            with shield("exchange.settle_finished"):
+                raise
         self._settle()
         finalizing.catch_up()
-        with shield("exchange.settled"):
+        try:
             self._runtime.settled()
+        except Exception:
+            with shield("exchange.settled"):
+                raise
 
     # ------------------------------------------------------------------------------- settlement
 
@@ -204,11 +210,16 @@ class Call:
                 return
             self._settled = True
             try:
+                self._observe()
+            except Exception:
                 with shield("exchange.observe"):
-                    self._observe()
+                    raise
             finally:
-                with shield("exchange.release"):
+                try:
                     self._discard()
+                except Exception:
+                    with shield("exchange.release"):
+                        raise
 
     def _observe(self) -> None:
         span, owned = self._span()

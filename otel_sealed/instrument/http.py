@@ -31,7 +31,7 @@ class HttpSent:
     def __init__(self, request: Any) -> None:
         """`request` is kept as it is."""
         self._request = request
-        self._names: frozenset[str] | None = None
+        self._names: bytes | None = None
 
     def body(self) -> Any:
         """The bytes that were sent, without their content-encoding; None if streamed, or none.
@@ -53,9 +53,9 @@ class HttpSent:
         headers = self._request.headers
         if self._names is None:
             pairs = getattr(headers, "raw", None)
-            named = headers if pairs is None else (key.decode("latin-1") for key, _ in pairs)
-            self._names = frozenset(map(str.lower, named))
-        return str(headers.get(name, "")) if name in self._names else ""
+            self._names = None if pairs is None else b" ".join([key for key, _ in pairs]).lower()
+        there = self._names is None or name.encode() in self._names
+        return str(headers.get(name, "")) if there else ""
 
     def host(self) -> str:
         """Host of the URL."""

@@ -241,13 +241,19 @@ def _field(options: Any, name: str) -> Any:
 
 def _post(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
     token = None
-    with shield("stainless.post"):
+    try:
         token = ENTRY.set(Entry(client))
+    except Exception:
+        with shield("stainless.post"):
+            raise
     try:
         return wrapped(*args, **kwargs)
     finally:
-        with shield("stainless.post"):
+        try:
             leave(token, ENTRY)
+        except Exception:
+            with shield("stainless.post"):
+                raise
 
 
 async def _async_post(
@@ -265,10 +271,13 @@ async def _async_post(
 
 def _prepare(wrapped: Callable[..., Any], client: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
     """Sync and async alike: the span is looked at before the real one starts."""
-    with shield("stainless.prepare"):
+    try:
         entry = ENTRY.get()
         if entry is not None and entry.client is client:
             entry.span = trace.get_current_span()
+    except Exception:
+        with shield("stainless.prepare"):
+            raise
     return wrapped(*args, **kwargs)
 
 

@@ -6,7 +6,6 @@ A new sealed field of a vendor shows up here before anybody edits a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from otel_sealed.contract import Carrier, Dialect, snake
@@ -29,12 +28,34 @@ _PLAIN = frozenset({"data", "id", "url", "uri", "b64_json", "result", "image_url
 def drift(parts: tuple[tuple[str, Any], ...], dialect: Dialect) -> tuple[tuple[str, int], ...]:
     """(key, characters) of each undescribed sealed-looking value of a response, at most 16."""
     found: dict[str, int] = {}
-    for count, (key, text, described) in enumerate(_strings(parts, dialect)):
-        if count >= _MAX_STRINGS or len(found) >= _MAX_FOUND:
-            break
-        if not described and len(text) >= _MIN_NAMED and _sealed_looking(key, text):
-            found.setdefault(word(snake(key)), len(text))
+    strings = 0
+    waiting: list[_Node] = [(part, "", _NOTHING, 0) for _, part in reversed(parts)]
+    while waiting:
+        value, key, described, depth = waiting.pop()
+        if depth > _MAX_DEPTH:
+            continue
+        if isinstance(value, str):
+            strings += 1
+            if strings > _MAX_STRINGS or len(found) >= _MAX_FOUND:
+                break
+            if len(value) >= _MIN_NAMED and key not in described and _sealed_looking(key, value):
+                found.setdefault(word(snake(key)), len(value))
+        elif isinstance(value, list):
+            spend(1 + len(value))
+            waiting += [(item, key, described, depth + 1) for item in reversed(value)]
+        elif isinstance(value, dict):
+            spend(1 + len(value))
+            carrier = dialect.carriers.get(dialect.type_of(value))
+            if carrier is not None:
+                described = _described(dialect.name, carrier) | described
+            waiting += [
+                (child, str(name), described, depth + 1) for name, child in reversed(value.items())
+            ]
     return tuple(found.items())
+
+
+_Node = tuple[Any, str, frozenset[str], int]
+_NOTHING: frozenset[str] = frozenset()
 
 
 def _sealed_looking(key: str, text: str) -> bool:
@@ -44,34 +65,6 @@ def _sealed_looking(key: str, text: str) -> bool:
     if _NAME.search(key):
         return True
     return key not in _PLAIN and _LOOKS.fullmatch(text) is not None and bool(_MIXED.match(text))
-
-
-def _strings(
-    parts: tuple[tuple[str, Any], ...], dialect: Dialect
-) -> Iterator[tuple[str, str, bool]]:
-    for _, part in parts:
-        yield from _walk(part, "", dialect, frozenset(), 0)
-
-
-def _walk(
-    value: Any, key: str, dialect: Dialect, described: frozenset[str], depth: int
-) -> Iterator[tuple[str, str, bool]]:
-    spend()
-    if depth > _MAX_DEPTH:
-        return
-    if isinstance(value, str):
-        yield key, value, key in described
-    elif isinstance(value, list):
-        for item in value:
-            yield from _walk(item, key, dialect, described, depth + 1)
-    elif isinstance(value, dict):
-        carrier = dialect.carriers.get(dialect.type_of(value))
-        inside = described
-        if carrier is not None:
-            own = _described(dialect.name, carrier)
-            inside = described | own if described else own
-        for name, child in value.items():
-            yield from _walk(child, str(name), dialect, inside, depth + 1)
 
 
 def _described(dialect: str, carrier: Carrier) -> frozenset[str]:

@@ -167,8 +167,7 @@ class Search:
         A client that summarises puts an earlier answer there, mostly with words around it: in tags,
         behind a heading, before a request to go on.
         """
-        long = islice(self._long(self._body, "", in_sealed=False, depth=0), _MAX_SUMMARIES)
-        for text in long:
+        for text in self._long():
             for form in dict.fromkeys(_summaries(text.strip())):
                 yield self._digest.text(form)
 
@@ -395,20 +394,27 @@ class Search:
                         child, _join(path, index), key, in_sealed=in_sealed, depth=depth + 1
                     )
 
-    def _long(self, value: Any, key: str, *, in_sealed: bool, depth: int) -> Iterator[str]:
-        """The ordinary texts that are long enough for a summary, as `_walk` comes by them."""
-        spend()
-        if isinstance(value, str):
-            if len(value) >= _MIN_SUMMARY and self._spot(key, in_sealed=in_sealed) is Spot.TEXT:
-                yield value
-        elif isinstance(value, (dict, list)) and depth <= _MAX_DEPTH:
-            inside, children = in_sealed, ((key, child) for child in value)
-            if isinstance(value, dict):
-                inside = in_sealed or self._carries(value)
-                children = ((str(name), child) for name, child in value.items())
-            for name, child in children:
-                if type(child) is not str or len(child) >= _MIN_SUMMARY:
-                    yield from self._long(child, name, in_sealed=inside, depth=depth + 1)
+    def _long(self) -> list[str]:
+        """The first ordinary texts that are long enough for a summary, as `_walk` comes by them."""
+        found: list[str] = []
+        waiting: list[tuple[Any, str, bool, int]] = [(self._body, "", False, 0)]
+        while waiting and len(found) < _MAX_SUMMARIES:
+            value, key, inside, depth = waiting.pop()
+            if isinstance(value, str):
+                if len(value) >= _MIN_SUMMARY and self._spot(key, in_sealed=inside) is Spot.TEXT:
+                    found.append(value)
+            elif isinstance(value, (dict, list)) and depth <= _MAX_DEPTH:
+                spend(1 + len(value))
+                if isinstance(value, dict):
+                    inside = inside or self._carries(value)
+                    children = [
+                        (child, str(name), inside, depth + 1) for name, child in value.items()
+                    ]
+                else:
+                    children = [(child, key, inside, depth + 1) for child in value]
+                children.reverse()
+                waiting += children
+        return found
 
     def _carries(self, value: dict[str, Any]) -> bool:
         if "type" not in value and "thought" not in value:
