@@ -34,6 +34,7 @@ NOT_IMPORTED: Final = frozenset({"otel_sealed.cli.bootstrap.sitecustomize"})
 """Starts the instrumentation of the process that imports it. It holds no pattern."""
 COMPILED_INSIDE: Final = {
     "telemetry/entries.py": "of the name of a table, which is ours",
+    "wire/keys.py": "of the keys that dialects declare, behind a quotation mark each",
     "instrument/routes.py": "of the rows of a table, where the walk finds them",
     "providers/families.py": "of the rows of `PAIRS`, found as such, or of an operator's file",
 }

@@ -30,7 +30,7 @@ _KNOWN_MODEL = re.compile(r"gemini-[123]")
 _GEMINI_2 = re.compile(r"gemini-2")
 _GEMINI_3 = re.compile(r"gemini-3")
 # models from before there was thinking, but for an experimental one named after it
-_NEVER_THINKS = re.compile(r"gemini-(1|2\.0)(?!.*thinking)")
+_NEVER_THINKS = re.compile(r"gemini-(1|2\.0)")
 
 _KEYS = (
     ("functionCall", "function_call"),
@@ -180,7 +180,8 @@ def _first_call(place: Place) -> int:
 
 def _may_seal(_body: Mapping[str, Any], facts: Facts) -> bool:
     """Models before 2.5 do not think; later ones do, whether they are asked or not."""
-    return bool(facts.thinking) or _NEVER_THINKS.search(facts.model) is None
+    never = "thinking" not in facts.model and _NEVER_THINKS.search(facts.model) is not None
+    return bool(facts.thinking) or not never
 
 
 # G9: the second documented dummy is one of the Developer API alone
