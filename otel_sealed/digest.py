@@ -25,6 +25,7 @@ _WINDOWS = 8
 _WINDOW_BYTES = 4
 _MIN_WINDOW = 16
 _MIN_BLOB = 16
+_HEAD = 64  # characters of base64 that are 48 bytes; that many of a seal are ASCII once in 2**48
 _DEPTH = 64
 _MAX_BITS = 4096  # Python refuses to write much longer integers as decimals
 _URLSAFE = bytes.maketrans(b"-_", b"+/")
@@ -94,6 +95,17 @@ def layers(text: str, depth: int = 3) -> tuple[bytes, ...]:
             break
         found.append(deeper)
     return tuple(found)
+
+
+def may_wrap(text: str) -> bool:
+    """Whether a text may be the encoding of another text: False where `layers` finds one layer.
+
+    What it decodes to is text if it is ASCII, and seals are not from their first bytes on: so the
+    beginning is decoded, not the whole of it.
+    """
+    spend()
+    head = decode_blob(text[:_HEAD])
+    return head is not None and head.isascii()
 
 
 def published(data: bytes) -> str:

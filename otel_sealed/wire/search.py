@@ -192,7 +192,9 @@ class Search:
     def encoded(self, path: str, artifact: str) -> tuple[bytes, ...]:
         """`canon` digests of what the value in a slot is an encoding of; none for most."""
         text = self.slot(path, artifact)
-        return () if text is None else tuple(self._digest.blob(x) for x in d.layers(text)[1:])
+        if text is None or not d.may_wrap(text):
+            return ()
+        return tuple(self._digest.blob(layer) for layer in d.layers(text)[1:])
 
     def sample(self, path: str, artifact: str, length: int, *, binary: bool) -> Sample | None:
         """What the value in a slot shows, cut the way a value of `length` bytes was."""

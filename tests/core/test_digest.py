@@ -104,6 +104,27 @@ def test_a_canonical_form_is_the_same_for_all_spellings() -> None:
     )
 
 
+def test_only_what_may_be_an_encoding_of_text_has_layers() -> None:
+    """The beginning of a value says so, whatever it is."""
+    chance = random.Random(3)
+    seals = [base64.b64encode(chance.randbytes(n)).decode() for n in range(1, 200, 7)]
+    texts = [
+        *seals,
+        URL_SAFE,
+        "plain words, no blob at all",
+        "a" * 15,
+        "a" * 64 + "=" * 3,
+        "\u00e9" * 30,
+    ]
+    texts += [base64.b64encode(text.encode()).decode() for text in list(texts)]
+    texts += [base64.b64encode(text.encode()).decode() for text in list(texts)]
+    texts += [text[:at] for text in list(texts) for at in (1, 3, 63, 64, 65)]
+    wrapped = [text for text in texts if len(d.layers(text)) > 1]
+    assert len(wrapped) > 50
+    assert [text for text in wrapped if not d.may_wrap(text)] == []
+    assert [text for text in seals[3:] if d.may_wrap(text)] == []
+
+
 def test_layers_are_what_a_value_decodes_to() -> None:
     """A value encoded once more shows the value below."""
     double = base64.b64encode(STANDARD.encode()).decode()
