@@ -55,6 +55,7 @@ from tests.core.conversations import (
     same,
 )
 from tests.core.test_mutations import CELLS, hosted
+from tests.linear import hurt
 
 CASES = Path(__file__).parent.parent / "cases"
 PLAIN_MODELS = {
@@ -472,6 +473,11 @@ def test_a_sealed_key_is_found_however_it_is_spelled(text: str) -> None:
 def test_words_that_are_no_keys_are_not(body: Body) -> None:
     """A text that speaks of signatures has none."""
     assert (KEYS.inside(json.dumps(body).encode()), KEYS.inside(body)) == (False, False)
+
+
+def test_the_sealed_keys_are_found_in_linear_time() -> None:
+    """Whatever a body looks like (tests/test_patterns.py)."""
+    assert hurt(KEYS._pattern) is None
 
 
 def test_every_seal_that_a_dialect_declares_is_a_sealed_key() -> None:
