@@ -98,8 +98,19 @@ def _body(value: Any) -> Any:
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
         return None
     if value.get("encoding") != "base64":
-        return value["text"]
+        return _as_utf8(value["text"])
     try:
         return base64.b64decode(value["text"])
     except (binascii.Error, ValueError):
         return None
+
+
+def _as_utf8(text: str) -> str:
+    """Text whose bytes an exporter took for Latin-1, as mitmproxy does without a charset.
+
+    What is no such text stays as it is: a letter of Latin-1 alone is no UTF-8.
+    """
+    try:
+        return text if text.isascii() else text.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return text
