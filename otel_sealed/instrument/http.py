@@ -19,6 +19,7 @@ _URL_MODEL: Final = re.compile(
 )
 _LONGEST_PATH: Final = 4096
 """A path that names a model is no longer: ARNs have 2,048 characters at most."""
+_UNASKED: Final = object()
 _PROJECT: Final = re.compile(r"/(projects/[^/]+)/")
 _KEY_HEADERS: Final = ("x-api-key", "api-key", "x-goog-api-key")
 # Short-lived tokens say nothing about the account: JWTs, Google's and Anthropic's OAuth tokens.
@@ -32,6 +33,7 @@ class HttpSent:
         """`request` is kept as it is."""
         self._request = request
         self._names: bytes | None = None
+        self._named: Any = _UNASKED
 
     def body(self) -> Any:
         """The bytes that were sent, without their content-encoding; None if streamed, or none.
@@ -87,8 +89,11 @@ class HttpSent:
 
     def _with_model(self) -> re.Match[str] | None:
         """The path, where it names a model; the group is named after the cloud."""
-        path = self._request.url.path
-        return _URL_MODEL.search(path) if len(path) <= _LONGEST_PATH else None
+        if self._named is _UNASKED:
+            path = self._request.url.path
+            self._named = _URL_MODEL.search(path) if len(path) <= _LONGEST_PATH else None
+        found: re.Match[str] | None = self._named
+        return found
 
     def credential(self) -> str | None:
         """An API key, or the project of a Vertex URL; None for tokens that rotate."""

@@ -297,7 +297,8 @@ class Observation:
         if refused(self._exchange):
             return
         missing = list(self._answer.missing)
-        came = set(self._kinds())
+        asked = "budget_below_minimum" in self._facts.flags or self._facts.operation == "compact"
+        came = set(self._kinds()) if asked else set()
         if "budget_below_minimum" in self._facts.flags and came and Kind.REASONING not in came:
             missing.append("request.thinking")
         if self._facts.operation == "compact" and came and Kind.COMPACTION not in came:

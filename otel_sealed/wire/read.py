@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
@@ -216,32 +216,34 @@ class Reader:
         text = _respelled("".join(pieces).strip())
         return (self._digest.text(text), len(text)) if text else (b"", 0)
 
-    def _blocks(self, parts: tuple[tuple[str, Any], ...], *, windows: bool) -> Iterator[Block]:
+    def _blocks(self, parts: tuple[tuple[str, Any], ...], *, windows: bool) -> list[Block]:
+        found: list[Block] = []
         for sub, part in parts:
-            yield from self._block(sub, part, windows=windows, depth=0)
+            self._block(found, sub, part, windows=windows, depth=0)
+        return found
 
-    def _block(self, sub: str, part: Any, *, windows: bool, depth: int) -> Iterator[Block]:
+    def _block(self, found: list[Block], sub: str, part: Any, *, windows: bool, depth: int) -> None:
+        """Adds a block, and what is nested in it."""
         spend()
         if isinstance(part, str):
             text = part.strip()
             payload = self._digest.text(text) if text else b""
-            yield Block("text", Kind.TEXT, sub, payload=payload, payload_chars=len(text))
+            found.append(Block("text", Kind.TEXT, sub, payload=payload, payload_chars=len(text)))
             return
         if not isinstance(part, dict):
-            yield Block("other", Kind.OTHER, sub, known=False)
+            found.append(Block("other", Kind.OTHER, sub, known=False))
             return
         name = self._dialect.type_of(part)
-        carrier = self._dialect.carriers.get(name)
-        yield self._carrier(sub, part, word(name), carrier, windows=windows)
+        carriers = self._dialect.carriers
+        carrier = carriers.get(name)
+        found.append(self._carrier(sub, part, word(name), carrier, windows=windows))
         if carrier is None or depth >= _MAX_DEPTH:
             return
-        carriers = self._dialect.carriers
         for key in carrier.children:
             for step, child in _children(lookup(part, key), key):
-                known = isinstance(child, dict) and self._dialect.type_of(child) in carriers
-                if known:
+                if isinstance(child, dict) and self._dialect.type_of(child) in carriers:
                     inner = f"{sub}.{step}" if sub else step
-                    yield from self._block(inner, child, windows=windows, depth=depth + 1)
+                    self._block(found, inner, child, windows=windows, depth=depth + 1)
 
     def _carrier(
         self, sub: str, part: dict[str, Any], name: str, carrier: Carrier | None, *, windows: bool
@@ -409,7 +411,7 @@ def live_from(messages: tuple[Message, ...]) -> int:
     return 0
 
 
-def _renewed(blocks: tuple[Block, ...], others: Iterator[Block]) -> tuple[Block, ...]:
+def _renewed(blocks: tuple[Block, ...], others: Iterable[Block]) -> tuple[Block, ...]:
     """Blocks with the other bytes that some of their seals came in as well."""
     twins = {block.sub: block for block in others}
     return tuple(
