@@ -80,8 +80,10 @@ def test_a_judgement_from_the_cache_is_that_of_the_whole(
     for which, place, host in steps:
         talk = plans[which % len(plans)]
         number = min(place, reached.get(talk, 0), len(talk.answers) - 1)
+        new = number == reached.get(talk, 0)
         reached[talk] = max(reached.get(talk, 0), number + 1)
-        one = talk.exchange(number, changed(talk, talk.told(number), host))
+        sent = changed(talk, talk.told(number), host)
+        one = talk.exchange(number, sent, answered=new)
         if raw:
             one.request = json.dumps(one.request).encode()
         assert all_of(slow.observe(one)) == all_of(quick.observe(one))
