@@ -5,10 +5,11 @@ with edits: it lacks some, has others, and changed some. So this is an alignment
 the blocks of the turns and the places of the model:
 
 1. *Anchors.* A place whose certain evidence names one turn of the line is of that turn; so is one
-   whose text or call is that of a turn in its place, or of one turn and said in no other message.
-   A bare seal was moved, and anchors nothing, where its run is of one other turn by all else, or
-   where its own block is found elsewhere. The longest run of anchors in order of the turns is the
-   skeleton. Of the others, those with certain evidence were moved, the rest are coincidence.
+   whose text or call is that of a turn in its place, or of one turn and said in no other message. A
+   bare seal, but a compaction, was moved, and anchors nothing, where its run is of one other turn
+   by all else, or where its own block is found elsewhere. The longest run of anchors in order of
+   the turns is the skeleton. Of the others, those with certain evidence were moved, the rest are
+   coincidence.
 2. *Gaps.* Between two anchors, blocks and places are matched by the keys they share: the longest
    common subsequence, of several the one with the latest. A block is matched once.
 3. *Whole turns.* Turns without a place and runs without a turn, between the same anchors, are
@@ -256,8 +257,13 @@ class _Assignment:
         return self._ids[at]
 
     def _bare(self, slot: int, turn: int) -> bool:
-        """Whether nothing but a seal says that a place is of a turn and of no other one."""
+        """Whether nothing but a seal says that a place is of a turn and of no other one.
+
+        A compaction is meant to be where others were.
+        """
         block = self._block(slot)
+        if block.kind is Kind.COMPACTION:
+            return False
         named = any((turn, key) in self._free for key in block.anchors)
         return not named and self._holders.get(block.payload, []) != [turn]
 

@@ -16,6 +16,7 @@ from tests.core.builders import (
     call,
     candidate,
     chat,
+    compacted,
     edit,
     message,
     part,
@@ -28,7 +29,7 @@ from tests.core.builders import (
     thinking,
     use,
 )
-from tests.core.conversations import KEY, Body, exchange, history, replay, request, step
+from tests.core.conversations import KEY, Body, ask, exchange, history, replay, request, step
 
 SIGNATURE = "anthropic.thinking.signature"
 SEAL = "openai.reasoning.encrypted_content"
@@ -286,3 +287,20 @@ def test_an_empty_text_next_to_a_signature_may_be_lost_or_gained_on_the_way(
         if f.artifact == "gemini.part.thought_signature"
     ]
     assert found == [("retyped", "degrades", "G6", True)]
+
+
+@pytest.mark.parametrize("value", [None, "", "cmp_of_another"], ids=["null", "empty", "other"])
+def test_a_compaction_under_no_id_of_its_own_is_where_the_answer_before_it_was(
+    value: str | None,
+) -> None:
+    """O7, O6: it goes behind the first question, in the place of the turns that it carries."""
+    tracker, start = Tracker(KEY), request("openai", [])
+    answer, compaction = response(reasoning(), said()), response(compacted())
+    tracker.observe(exchange("openai", copy.deepcopy(start), answer))
+    longer = copy.deepcopy(start)
+    history(longer).extend(answer["output"])
+    tracker.observe(exchange("openai", longer, compaction))
+    history(start).append(compaction["output"][0] | {"id": value})
+    history(start).extend(ask("openai", "And now?"))
+    report = tracker.observe(exchange("openai", start, None, status=None))
+    assert fates(report, "openai.compaction.encrypted_content") == ["intact"]
