@@ -45,7 +45,7 @@ WORDS = {
     "result": 'Ergebnis\t"5be1\\02d7fa93" \N{SNOWMAN}',
     "follow up": "Nachfrage\N{PILE OF POO}a6d8e0b71c42",
     "type": "Blockart_3C9F-d20b81",
-    "key": "Schluessel 18be-77f0a3",
+    "key": "Schluessel-18be-77f0a3",
     "value": "Wert-90aa41cd0e5b66",
     "ident": "Kennung.b1c5d8f2e7a0",
     "stop": "Haltegrund 5d5d-c0ffee-1",

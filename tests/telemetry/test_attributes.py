@@ -263,10 +263,10 @@ def test_facts_are_key_value_pairs() -> None:
         "stop=tool_use",
         "complete=false",
         f"prefix={REKEY(CONVERSATION, digest(4)).hex()}",
+        "unread=response",
         "beta=compact-2026-01-12",
         "beta=other",
         "flag=drop_block",
-        "unread=response",
     ]
     assert b"secret stand-in!".hex() not in issuer
 
