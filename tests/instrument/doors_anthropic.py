@@ -17,7 +17,8 @@ from otel_sealed.testing import StrictProvider
 from otel_sealed.testing.strict.records import Exchange as Sent
 from tests.instrument.doors import CUSTOM_ID, PROMPT, App, Door, Told, entry_for_entry, tried
 
-TOLD: Final = Told((None, "ok", "breaks"), frozenset({"dropped anthropic.thinking.signature A1"}))
+# contract-corrections, A1: thinking left out of a tool loop degrades where it is adaptive
+TOLD: Final = Told((None, "ok", "degrades"), frozenset({"dropped anthropic.thinking.signature A1"}))
 HELD: Final = Told((None, "allowed", "allowed"))
 REPLAYED: Final = Told((None, "allowed", "ok", "allowed", "ok"))
 ASK: Final[dict[str, Any]] = {

@@ -13,6 +13,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from otel_sealed import vocab
 from otel_sealed.instrument import Handle, guard, instrument, uninstrument
+from otel_sealed.instrument.clients import CLIENTS
 from otel_sealed.telemetry.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def call(wire: Wire) -> Any:
 
 
 def sdks(handle: Handle) -> set[str]:
-    return {name.split(".")[0] for name in handle.attached}
+    names = {name.split(".")[0] for name in handle.attached}
+    return names - {"http", *(client.name for client in CLIENTS)}  # hooks at HTTP clients
 
 
 def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
