@@ -82,6 +82,12 @@ class Service:
             self.emitter.emit(self.tracker.observe(seen), None, owned=False)
 
 
+def without_manual_thinking(body: dict[str, Any]) -> dict[str, Any]:
+    """A host that leaves out thinking where the API refuses that (contract-corrections, A1)."""
+    manual = {"type": "enabled", "budget_tokens": 1024}
+    return without("thinking")(body) | {"thinking": manual}
+
+
 # -------------------------------------------------------------------------------- what they do
 
 
@@ -93,7 +99,7 @@ def faithful(service: Service, number: int) -> None:
 def dropping(service: Service, number: int) -> None:
     """Leaves out its thinking, and is refused."""
     refused = {"response": REFUSALS["anthropic"], "status": 400}
-    service.talk("anthropic", number, change=without("thinking"), last=refused)
+    service.talk("anthropic", number, change=without_manual_thinking, last=refused)
 
 
 @edit

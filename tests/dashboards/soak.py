@@ -45,7 +45,7 @@ from tests.core.conversations import (
     request,
     responses,
 )
-from tests.dashboards.services import REFUSALS
+from tests.dashboards.services import REFUSALS, without_manual_thinking
 
 TICK_S: Final = 120
 DAY: Final = 24 * 3600 // TICK_S
@@ -127,7 +127,7 @@ def _refused_whole(dialect: str) -> list[Exchange]:
 
 
 def _dropping(_: str) -> list[Exchange]:
-    first, second = conversation("anthropic", host=without("thinking"), turns=2)
+    first, second = conversation("anthropic", host=without_manual_thinking, turns=2)
     return [first, replace(second, response=REFUSALS["anthropic"], status=400)]
 
 
