@@ -34,6 +34,7 @@ from otel_sealed.matching.evidence import (
     certain,
     ids_by_payload,
     likely,
+    strong_keys,
     unlike,
 )
 from otel_sealed.model import Block, Kind, Message, Role, SlotAt, Turn
@@ -41,7 +42,8 @@ from otel_sealed.steps import spend
 
 MAX_GAP: Final = 32
 """Blocks, or places, of a gap that are compared with all on the other side: so a gap costs that
-many steps for each of them. Gaps of recorded requests have less than ten of each."""
+many steps for each of them. More on both sides have no evidence of their own anywhere in a row,
+which no host is known to send; the number bounds the cost and is not measured."""
 CHANGED: Final = 2
 """What it costs that a run is a turn with other blocks of the same types."""
 REPLACED: Final = 5
@@ -112,7 +114,7 @@ class _Assignment:
         self._slots = [slot for run in runs for slot in run]
         self._skeleton: list[_Anchor] = []
         self._swapped: set[int] = set()
-        self._strange: set[int] = set()
+        self._unknown: set[int] = set()
         self._agreed: dict[int, frozenset[int]] = {}
         self._placed: dict[bytes, list[int]] = {}
         self._end = _Anchor(len(self._slots), len(turns), 0)
@@ -172,7 +174,7 @@ class _Assignment:
             ]
             agreed = self._agreed[at] = agreed_on(strong)
             if any(b.sealed and not found for b, found in zip(blocks, strong, strict=True)):
-                self._strange.add(at)
+                self._unknown.add(at)
             for slot, numbers in zip(places, strong, strict=True):
                 only = [n for n in numbers if n in agreed]
                 if len(only) == 1:
@@ -190,7 +192,7 @@ class _Assignment:
         for slot, (at, _) in enumerate(self._slots) if slots else ():
             for key in self._texts(slot):
                 said.setdefault(key, set()).add(at)
-                if at not in self._strange:
+                if at not in self._unknown:
                     plain.setdefault(key, set()).add(at)
         for slot in slots:
             at = self._slots[slot][0]
@@ -198,7 +200,7 @@ class _Assignment:
             for key in self._texts(slot):
                 holders = self._like(slot, key)
                 placed = [turn for turn in holders if turn in here]
-                alone = len((said if at in self._strange else plain)[key]) == 1
+                alone = len((said if at in self._unknown else plain)[key]) == 1
                 if len(placed) == 1 or (len(holders) == 1 and alone):
                     yield slot, (placed or holders)[0]
                     break
@@ -281,7 +283,7 @@ class _Assignment:
 
     def _keys(self, slot: int) -> tuple[bytes, ...]:
         """The keys of a place, the strong ones first; those of a swapped seal say nothing."""
-        strong = () if slot in self._swapped else strong_of(self._block(slot))
+        strong = () if slot in self._swapped else strong_keys(self._block(slot))
         return (*strong, *self._texts(slot))
 
     def _block(self, slot: int) -> Block:
@@ -297,11 +299,11 @@ class _Assignment:
 
     def gaps(self) -> None:
         """Match what is between the anchors of the skeleton."""
-        for strange in (False, True):
+        for unknown in (False, True):
             skeleton, self._skeleton = self._skeleton, []
             for before, after in pairwise((_FIRST, *skeleton, self._end)):
                 if after.slot - before.slot > 1:
-                    self._skeleton += self._gap(before, after, strange=strange)
+                    self._skeleton += self._gap(before, after, unknown=unknown)
                 self._skeleton.append(after)
             self._skeleton.pop()
         owned = set(self.owner.values())
@@ -319,13 +321,13 @@ class _Assignment:
         if waiting:
             self._whole(waiting, low, len(self._turns), owned)
 
-    def _gap(self, before: _Anchor, after: _Anchor, *, strange: bool) -> list[_Anchor]:
-        """Match blocks and places; `strange`: those next to a seal that is none of the turns'."""
+    def _gap(self, before: _Anchor, after: _Anchor, *, unknown: bool) -> list[_Anchor]:
+        """Match blocks and places; `unknown`: those next to a seal that is none of the turns'."""
         slots = [
             slot
             for slot in range(before.slot + 1, after.slot)
             if self._slots[slot] not in self.owner
-            and (self._slots[slot][0] in self._strange) is strange
+            and (self._slots[slot][0] in self._unknown) is unknown
             and self._may_match(slot, before, after)
         ]
         if not slots:
@@ -357,13 +359,7 @@ class _Assignment:
         shared = {*_keys(block, joined)}.intersection(self._keys(slot))
         return any(turn in self._like(slot, key) for key in shared)
 
-    def _whole(
-        self,
-        runs: Sequence[int],
-        low: int,
-        high: int,
-        owned: Collection[int],
-    ) -> None:
+    def _whole(self, runs: Sequence[int], low: int, high: int, owned: Collection[int]) -> None:
         """Match runs without a turn with turns without a place, from `low` to before `high`."""
         turns = [at for at in range(low, high) if self._turns[at].number not in owned]
         if min(len(turns), len(runs)) > MAX_GAP:
@@ -396,15 +392,14 @@ class _Assignment:
                 now = self.owner.setdefault(slot, now)
 
 
-def strong_of(block: Block) -> tuple[bytes, ...]:
-    """The ids and seals of a block as it is sent."""
-    seals = [v.canon for v in block.values if v.canon and v.role in (Role.SEAL, Role.ANEW)]
-    return (*block.anchors, *seals, *block.hidden)
-
-
 def _keys(block: Block, joined: bytes) -> Iterator[bytes]:
-    """All keys of a received block; those of a text include the text of its turn in one piece."""
-    yield from strong_of(block)
+    """All keys of a received block; those of a text include the text of its turn in one piece.
+
+    A seal that was cut, or that another event of the stream brought in other bytes, is one, too.
+    """
+    yield from block.anchors
+    yield from (v.canon for v in block.values if v.canon and v.role in (Role.SEAL, Role.ANEW))
+    yield from block.hidden
     if block.payload:
         yield block.payload
     if joined and block.kind is Kind.TEXT and joined != block.payload:

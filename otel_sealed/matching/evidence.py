@@ -1,8 +1,8 @@
 """Evidence: what each message of a request says about the recorded turns it may be of.
 
 Model. A recorded turn is indexed under keyed digests (`ledger`). A message of a request holds some
-of the same digests; each such key is evidence, of one of four tiers (`TABLE`). What a key is worth
-does not depend on other keys: tiers are compared one after the other, never added up.
+of the same digests; each such key is evidence, of one of the tiers of `Tier`. Tiers are compared
+one after the other, never added up.
 
 Invariants:
 1. A message that holds certain evidence is of the turns that evidence names; nothing weaker in it
@@ -14,9 +14,8 @@ Invariants:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
 from otel_sealed.ledger.protocol import Found
 from otel_sealed.model import Block, Kind, Message, Role, SlotAt, Speaker, State
@@ -24,39 +23,28 @@ from otel_sealed.steps import spend
 
 
 class Tier(IntEnum):
-    """How well a key identifies a turn. A higher tier outweighs any number of lower ones."""
+    """The evidence table: what a key is, and how well it identifies a turn.
+
+    A higher tier outweighs any number of keys of lower ones.
+    """
 
     WORDS = 0
+    """A text or call of fewer than `LONG_TEXT` characters: many an answer is the same few words."""
     PLACE = 1
+    """The messages before it are those the turn answered; the answer may be another one."""
     SUPPORTING = 2
+    """A longer text, or a call with longer arguments: it is rarely equal by chance."""
     BACKED = 3
+    """A text or call in its turn's place: two kinds of evidence in one message agree."""
     CERTAIN = 4
-
-
-class Row(NamedTuple):
-    """One kind of evidence: what it is, its tier, and why it has that tier."""
-
-    name: str
-    tier: Tier
-    why: str
+    """A seal, also one inside an id, or an id: the provider issues each once. The id of a result is
+    that of a call, which was made in this history."""
 
 
 LONG_TEXT = 24
-"""Characters. Shorter answers ("Done.", "Let me check.") are given in many conversations; of the
-public recordings none had two turns of different conversations with an equal text that long, but
-for greetings."""
-
-TABLE = (
-    Row("seal", Tier.CERTAIN, "the provider issues each value once"),
-    Row("id", Tier.CERTAIN, "the provider gives each item and call an id of its own"),
-    Row("hidden seal", Tier.CERTAIN, "a seal inside an id is a seal"),
-    Row("result id", Tier.CERTAIN, "it answers a call of the turn, which was made in this history"),
-    Row("text or call in place", Tier.BACKED, "two kinds of evidence in one message agree"),
-    Row("call", Tier.SUPPORTING, "name and arguments together are rarely equal by chance"),
-    Row("long text", Tier.SUPPORTING, "equal text of at least `LONG_TEXT` characters"),
-    Row("place", Tier.PLACE, "the messages before it are those the turn answered"),
-    Row("short text", Tier.WORDS, "many an answer is the same few words"),
-)
+"""Characters. Shorter answers ("Done.", "Let me check.") are given in many conversations. It is not
+measured on recordings: tests of faithful hosts and of losses hold with it. A greeting is longer and
+said often all the same, which is why a text in several turns chooses between none of them."""
 
 
 class Claims:
@@ -65,7 +53,7 @@ class Claims:
     `counts`: by tier and the turns that hold a key, how many places have such a key. `certain`: the
     turns that certain evidence names, each with the sets of turns that such places name with it;
     `backed`: the same of a long text, or a call, in the place of one turn. `sure`: by place of the
-    model, the turns certain evidence names. `strange`: messages with a seal that no turn has.
+    model, the turns certain evidence names. `unknown`: messages with a seal that no turn has.
     `runs`: places of the model with nobody else between them. `compacted`: whether a known
     compaction is in the request. `hits`, `misses`: lookups by strong keys.
     """
@@ -79,16 +67,16 @@ class Claims:
         self.certain: dict[int, list[tuple[int, ...]]] = {}
         self.backed: dict[int, list[tuple[int, ...]]] = {}
         self.sure: dict[SlotAt, tuple[int, ...]] = {}
-        self.strange: set[int] = set()
+        self.unknown: set[int] = set()
         self.runs: list[list[SlotAt]] = []
         self.compacted = False
         self.hits = 0
         self.misses = 0
         self._ids: dict[int, Mapping[bytes, set[bytes]]] = {}
 
-    def named(self) -> Iterator[int]:
-        """All turns that anything speaks for."""
-        return iter({n for _, numbers in self.counts for n in numbers})
+    def named(self) -> set[int]:
+        """All turns that any evidence names."""
+        return {n for _, numbers in self.counts for n in numbers}
 
     def look(self, key: bytes) -> tuple[int, ...]:
         """The turns that hold a key; those of the conversation alone, where there are any."""
@@ -105,13 +93,16 @@ class Claims:
         """The turns that certain evidence at these places names."""
         return {n for slot in run for n in self.sure.get(slot, ())}
 
-    def add(self, at: int, message: Message, chain: bytes, here: Collection[int]) -> None:
+    def add(self, at: int, message: Message, chain: bytes, start: bytes) -> None:
         """Collect the evidence of message `at`; `chain`: rolling digest of those before it.
 
-        `here`: the turns that answered just what is before this run of the model, or the last one.
+        `start`: that of those before this run of the model, or the last one.
         """
         model = message.speaker is Speaker.MODEL
-        strong = [likely(self._strong(block), here) for block in message.blocks]
+        strong = [self._strong(block) for block in message.blocks]
+        if any(len(numbers) > 1 for numbers in strong):
+            here = self.look(start)
+            strong = [likely(numbers, here) for numbers in strong]
         agreed = agreed_on(strong)
         for index, (block, numbers) in enumerate(zip(message.blocks, strong, strict=True)):
             if numbers:
@@ -123,7 +114,7 @@ class Claims:
                     self.sure[at, index] = named
             elif block.sealed:
                 self.misses += 1
-                self.strange.add(at)
+                self.unknown.add(at)
         if model and not agreed:
             self._weaker(message, chain)
 
@@ -195,10 +186,10 @@ def collect(
     claims = Claims(ledger, conversation, without)
     claims.runs = runs_of(messages)
     starts = {run[0][0] for run in claims.runs}
-    here: tuple[int, ...] = ()
+    start = b""
     for at, message in enumerate(messages):
-        here = claims.look(chains[at]) if at in starts else here
-        claims.add(at, message, chains[at], here)
+        start = chains[at] if at in starts else start
+        claims.add(at, message, chains[at], start)
     return claims
 
 
@@ -258,7 +249,7 @@ def strong_keys(block: Block) -> tuple[bytes, ...]:
 
 
 def identifies(block: Block) -> bool:
-    """Whether what a block shows tells it from most others: a call, or a long text."""
+    """Whether what a block shows identifies its turn: a call, or a long text."""
     return block.kind is Kind.CALL or block.payload_chars >= LONG_TEXT
 
 

@@ -7,7 +7,7 @@ tip is the turn whose path explains most keys, tier by tier (`evidence.Tier`), a
 itself: a turn that explains nothing is not part of the line (a request without it is a fork).
 
 Two tips that explain the same are a tie. Where certain evidence names one of them, both are in the
-request, and the newest counts. Else nothing tells which of them is meant, and the tip is the newest
+request, and the newest counts. Else nothing says which of them is meant, and the tip is the newest
 turn before both that certain evidence names, or nobody.
 """
 
@@ -29,7 +29,7 @@ _PLACE: Score = tuple(int(tier is Tier.PLACE) for tier in reversed(Tier))
 
 
 def best_tip(claims: Claims, *, continues: bool) -> int:
-    """The newest turn that the evidence speaks for; -1 where it is weak or tied.
+    """The newest turn that the evidence names; -1 where it is weak or tied.
 
     `continues`: the caller knows that the request continues the conversation.
     """
@@ -50,7 +50,7 @@ def best_tip(claims: Claims, *, continues: bool) -> int:
 
 
 class _Forest:
-    """The turns that anything speaks for, each with the nearest of them that it continues."""
+    """The turns that any evidence names, each with the nearest of them that it continues."""
 
     def __init__(self, claims: Claims) -> None:
         self._numbers = sorted(claims.named())
@@ -145,7 +145,7 @@ class Nearest:
 def line_to(ledger: Found, tip: int, least: int = -1, most: int = sys.maxsize) -> tuple[Turn, ...]:
     """A turn and those it continued, oldest first.
 
-    Of those before turn `least` the newest `most`, and those that know what these were told.
+    Of those before turn `least` the newest `most`, and those that hold the prefix of these.
     """
     line: list[Turn] = []
     absent = 0
@@ -161,7 +161,7 @@ def line_to(ledger: Found, tip: int, least: int = -1, most: int = sys.maxsize) -
 
 
 def past(turns: Sequence[Turn], present: Collection[int], most: int) -> frozenset[int]:
-    """The turns of each run of absent ones that stand before the newest `most` of it.
+    """The turns of each run of absent ones that are before the newest `most` of it.
 
     Not one that brought a compaction: that outlives its turn.
     """

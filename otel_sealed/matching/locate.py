@@ -4,7 +4,7 @@ The evidence of the request (`evidence`) gives the tip and its line (`lines`); w
 for the request has a line of its own, and turns that certain evidence names elsewhere (a handed
 over transcript) are added. Then each place of the model is given to one of these turns (`assign`).
 
-A long conversation leaves turns behind: trimmed away, compacted, kept by the server. Of a run of
+A long conversation leaves turns out: trimmed away, compacted, kept by the server. Of a run of
 turns that are not in the request the newest `absent` have rows, the others had theirs.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from otel_sealed.ledger.protocol import Found
 from otel_sealed.matching.assign import Assigned, assign
-from otel_sealed.matching.evidence import LONG_TEXT, Claims, collect
+from otel_sealed.matching.evidence import Claims, Tier, collect, text_tier
 from otel_sealed.matching.lines import best_tip, compacts, line_to, past
 from otel_sealed.model import Lineage, Message, Role, SlotAt, Speaker, Turn
 from otel_sealed.model.prefixes import Prefixes
@@ -43,7 +43,7 @@ def locate(
     claims = collect(ledger, messages, chains, conversation, without)
     if not (claims.counts or reference or conversation):
         return Lineage(hits=claims.hits, misses=claims.misses)
-    named = set(claims.named())
+    named = claims.named()
     least = min(named, default=sys.maxsize)
     held = (
         line_to(ledger, max(claims.look(reference), default=-1), least, absent) if reference else ()
@@ -58,7 +58,6 @@ def locate(
         turn = ledger.get(number)
         if turn is not None and not _rival(elsewhere[number], line):
             line[number] = turn
-
     turns = tuple(line[n] for n in sorted(line))
     assigned = assign(messages, chains, claims.runs, turns)
     ahead = _ahead(claims, assigned.owner, tip) if follows else ()
@@ -69,9 +68,10 @@ def locate(
         assigned = assign(messages, chains, claims.runs, turns)
     owner = assigned.owner
     solid = claims.certain.keys() | _solid(claims, assigned, messages)
-    told = continues or reference
     known = {turn.number for turn in turns if turn.told} if continues else line.keys()
-    open_ = frozenset() if told else _open(solid, line, tip, {voted, *owner.values()})
+    open_ = (
+        frozenset() if continues or reference else _open(solid, line, tip, {voted, *owner.values()})
+    )
     return Lineage(
         turns=turns,
         owner=owner,
@@ -79,7 +79,7 @@ def locate(
         tip=tip,
         inferred=frozenset(line.keys() - claims.certain.keys()),
         unproven=() if reference else tuple(_unproven(claims, solid, owner, known)),
-        open=open_ - {*without},
+        open=frozenset() if continues or reference else open_ - {*without},
         past=past(turns, {*owner.values(), *named}, absent),
         hits=claims.hits,
         misses=claims.misses,
@@ -90,7 +90,7 @@ def _solid(claims: Claims, assigned: Assigned, messages: Sequence[Message]) -> s
     """The turns with a call or long text of theirs in a run without a seal that nobody issued."""
     found: set[int] = set()
     for run in claims.runs:
-        if not any(at in claims.strange for at, _ in run):
+        if not any(at in claims.unknown for at, _ in run):
             found.update(
                 assigned.owner[at, index]
                 for at, index in run
@@ -100,7 +100,8 @@ def _solid(claims: Claims, assigned: Assigned, messages: Sequence[Message]) -> s
 
 
 def _shows(message: Message, index: int) -> bool:
-    return max(message.blocks[index].payload_chars, message.joined_chars) >= LONG_TEXT
+    chars = max(message.blocks[index].payload_chars, message.joined_chars)
+    return text_tier(chars) is Tier.SUPPORTING
 
 
 def _tip(
@@ -109,7 +110,7 @@ def _tip(
     """The newest turn the request continues, or -1: voted for, held by the server, or the last.
 
     `follows`: where nothing is found, it follows the last turn of its conversation, unless it asks
-    what that one answered, or nothing that the model was told in that conversation.
+    what that one answered, or nothing that the model was asked in that conversation.
     """
     tip = voted
     if tip < 0 and held:
@@ -124,18 +125,18 @@ def _tip(
 
 
 def _ahead(claims: Claims, owner: Mapping[SlotAt, int], tip: int) -> tuple[Turn, ...]:
-    """The turns of a transcript behind the tip, where the request ends in as many unknown answers.
+    """The turns of a transcript after the tip, where the request ends in as many unknown answers.
 
-    Only such whose requests were not seen: of others it is known where they stand.
+    Only those whose requests were not seen: of others it is known where they are.
     """
     owned = [any(slot in owner for slot in run) for run in claims.runs]
-    strange = next((n for n, known in enumerate(reversed(owned)) if known), 0)
-    if not strange:
+    unknown = next((n for n, known in enumerate(reversed(owned)) if known), 0)
+    if not unknown:
         return ()
     line = line_to(claims.ledger, claims.ledger.last(claims.conversation))
     ahead = tuple(turn for turn in line if turn.number > tip)
     known = any(turn.number == tip for turn in line) and not any(turn.told for turn in ahead)
-    return ahead if known and len(ahead) == strange else ()
+    return ahead if known and len(ahead) == unknown else ()
 
 
 def _followed(ledger: Found, last: int, messages: Sequence[Message]) -> int:
@@ -175,14 +176,14 @@ def _unproven(
     Or that are next to a seal nobody saw coming.
     """
     for run in claims.runs:
-        strange = any(at in claims.strange for at, _ in run)
+        unknown = any(at in claims.unknown for at, _ in run)
         sure = claims.sure_in(run)
         places: dict[int, list[SlotAt]] = {}
         for slot in run:
             number = owner.get(slot)
             if number is None or number not in known or number in sure:
                 continue
-            if strange or number not in solid:
+            if unknown or number not in solid:
                 places.setdefault(number, []).append(slot)
         for number, slots in places.items():
             yield number, tuple(slots)
@@ -191,12 +192,12 @@ def _unproven(
 def expect(
     ledger: Found, messages: Sequence[Message], chains: Sequence[bytes], more: Iterable[bytes] = ()
 ) -> None:
-    """Tell a ledger that is far away what will be looked up now, so that it fetches it at once.
+    """Name to a remote ledger what will be looked up now, so that it fetches it at once.
 
     That is all `locate` asks for, and `more`.
     """
-    told = getattr(ledger, "expect", None)
-    if told is None:
+    prefetch = getattr(ledger, "expect", None)
+    if prefetch is None:
         return
     keys = list(more)
     for message, chain in zip(messages, chains, strict=True):
@@ -206,17 +207,17 @@ def expect(
             keys += (*block.anchors, *block.hidden)
         if message.speaker is Speaker.MODEL:
             keys += (chain, message.joined, *(block.payload for block in message.blocks))
-    told(keys)
+    prefetch(keys)
 
 
 def summarised(
-    ledger: Found, told: Iterable[bytes], conversation: bytes, absent: int = sys.maxsize
+    ledger: Found, texts: Iterable[bytes], conversation: bytes, absent: int = sys.maxsize
 ) -> Lineage | None:
-    """The lineage of a request that tells an earlier answer instead of replaying its turns.
+    """The lineage of a request that quotes an earlier answer instead of replaying its turns.
 
-    `told`: digests of what its texts may be made of. None when no recorded answer is among them.
+    `texts`: digests of what its texts may be made of. None when no recorded answer is among them.
     """
-    for digest in told:
+    for digest in texts:
         numbers = ledger.lookup(digest)
         turns = [turn for turn in map(ledger.get, numbers) if turn is not None]
         same = [t for t in turns if not conversation or t.conversation == conversation]

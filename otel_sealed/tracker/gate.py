@@ -34,7 +34,8 @@ UNREAD: Final = frozenset(
     {"conversation", "prefix", "returned_types", "lookups_hit", "lookups_missed", "receipts"}
 )
 """Fields of a report that are left as they are where nothing was read; of receipts the turn."""
-_OTHERS: Final = frozenset({Speaker.USER, Speaker.SYSTEM})
+OPENING: Final = frozenset({Speaker.USER, Speaker.SYSTEM})
+"""Who speaks in a request that opens a conversation."""
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ def continues_none(
     core: Core, dialect: Dialect, exchange: Exchange, body: Body, hint: bytes
 ) -> bool:
     """Whether a request continues no turn that is remembered, for certain."""
-    if exchange.continues or not {m.speaker for m in body.messages} <= _OTHERS:
+    if exchange.continues or not {m.speaker for m in body.messages} <= OPENING:
         return False
     for message in body.messages:
         for _, part in message.parts:

@@ -29,6 +29,7 @@ from otel_sealed.model.record import record, replace
 from otel_sealed.providers.vendors import KNOWN_VENDORS
 from otel_sealed.steps import spend
 from otel_sealed.tracker.core import Core, Tools
+from otel_sealed.tracker.gate import OPENING
 from otel_sealed.tracker.lasting import AllStandIns, Lasting, disturbed
 from otel_sealed.tracker.position import Position
 from otel_sealed.tracker.settled import (
@@ -42,7 +43,7 @@ from otel_sealed.tracker.settled import (
 from otel_sealed.wire import Search, Sent
 
 _MOST_DOUBTED = 64
-_OTHERS = frozenset({Speaker.USER, Speaker.SYSTEM})
+"""Turns that are rejected before a request is taken as it is: each time it is located anew."""
 _NOWHERE = Position(sys.maxsize, -1, -1, compacted=False, live_from=0, within={}, loops={})
 """Of no turn."""
 _GONE = frozenset({Fate.DROPPED, Fate.SUBSTITUTED})
@@ -124,7 +125,7 @@ def _opens(asked: Asked) -> bool:
     if asked.exchange.continues or asked.facts.reference:
         return False
     return all(
-        message.speaker in _OTHERS
+        message.speaker in OPENING
         and not any(block.anchors or block.hidden or block.sealed for block in message.blocks)
         for message in asked.sent.messages
     )
