@@ -231,7 +231,7 @@ class Digest:
 
     def name(self, text: str) -> bytes:
         """Digest of an id."""
-        return self._keyed[b"i"](utf8(text))
+        return self._keyed[b"i"](text.encode() if text.isascii() else utf8(text))
 
     def value(self, value: Any) -> bytes:
         """Digest of a JSON value in one canonical spelling, nulls and cache markers left out."""
@@ -243,7 +243,7 @@ class Digest:
 
     def account(self, credential: str) -> str:
         """A stand-in for a credential: keyed, hex, never exported."""
-        return self.raw(b"a", utf8(credential)).hex()
+        return self._keyed[b"a"](utf8(credential)).hex()
 
     def windows(self, data: bytes, length: int | None = None) -> bytes:
         """Up to 8 window digests from the head, 8 from the tail, and those of both edges of `data`.

@@ -39,19 +39,20 @@ def refused(exchange: Exchange) -> bool:
 def provider_says(exchange: Exchange, answer: RawAnswer, digest: Digest) -> Said:
     """Refused (with a class), removed, accepted, or nothing said of sealed state."""
     error: Any = answer.error
-    if error is None and refused(exchange):
+    failed = refused(exchange)
+    if error is None and failed:
         error = exchange.response
-    if error is not None or refused(exchange):
+    if error is not None or failed:
         if isinstance(error, (bytes, bytearray)):
             error = bytes(error).decode("utf-8", "replace")
         rejection = classify(error)
         if rejection is None:
-            status = exchange.status if refused(exchange) else _code(error)
+            status = exchange.status if failed else _code(error)
             unknown = status in _ABOUT_THE_REQUEST and not about_other_things(error)
             return Said(ProviderVerdict.UNREPORTED, Rejection.OTHER if unknown else None)
         return Said(ProviderVerdict.REJECTED, rejection)
-    removals = tuple(_removals(answer, digest))
-    if any(not removal.allowed for removal in removals):
+    removals = tuple(_removals(answer, digest)) if answer.removals else ()
+    if removals and any(not removal.allowed for removal in removals):
         return Said(ProviderVerdict.REMOVED, removals=removals)
     came = exchange.response is not None or exchange.events is not None
     verdict = ProviderVerdict.ACCEPTED if came else ProviderVerdict.UNREPORTED

@@ -37,7 +37,7 @@ class Budget:
 
     __slots__ = ("left", "most")
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int = MOST) -> None:
         """`most`: how many steps may be spent."""
         self.most = most
         self.left = most
@@ -67,24 +67,20 @@ def of_text(text: Sized) -> int:
     return 1 + len(text) // TEXT
 
 
-class bounded:  # noqa: N801 - reads as a statement
+class bounded(Budget):  # noqa: N801 - reads as a statement
     """Bound what happens inside to `most` steps; gives the budget, to ask what was spent.
 
     Steps of a budget inside another one are spent from both.
     """
 
-    __slots__ = ("_budget", "_outer", "_token")
-
-    def __init__(self, most: int = MOST) -> None:
-        """`most`: how many steps may be spent."""
-        self._budget = Budget(most)
+    __slots__ = ("_outer", "_token")
 
     def __enter__(self) -> Budget:
         self._outer = _budget.get()
-        self._token = _budget.set(self._budget)
-        return self._budget
+        self._token = _budget.set(self)
+        return self
 
     def __exit__(self, *_: object) -> None:
         _budget.reset(self._token)
         if self._outer is not None:
-            self._outer.left -= self._budget.spent
+            self._outer.left -= self.spent

@@ -95,6 +95,7 @@ def model_name(text: object) -> str:
     return text if len(text) <= _LONGEST_NAME and _is_model(text) else OTHER
 
 
+@lru_cache(maxsize=1024)
 def names_model(pattern: re.Pattern[str], model: str) -> bool:
     """Whether a pattern finds a model, as it is written or without what platforms add to it."""
     return any(pattern.search(name) for name in (model, bare_model(model), plain_model(model)))

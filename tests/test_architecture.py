@@ -89,7 +89,7 @@ ROOMS = {
     "living": Room(floor=0),
     # 1 language
     "contract": Room(floor=1),
-    "wire": Room(floor=1, siblings=names("contract")),
+    "wire": Room(floor=1, siblings=names("contract"), outside=names("pydantic_core")),
     # 2 facts and memory, blind to each other; a dialect is blind to every other dialect too
     "providers": Room(floor=2, mutual=False),
     "ledger": Room(floor=2, impure=names("threading")),

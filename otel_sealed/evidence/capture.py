@@ -36,6 +36,8 @@ class Url:
 
     host: str
     path: str
+    port: int | None = None
+    query: bytes = b""
 
 
 class Reading:
@@ -86,7 +88,7 @@ class Reading:
         return Exchange(
             api=api,
             operation=operation,
-            model=gemini[1] if gemini else sent.model(),
+            model=gemini[1] if gemini else sent.where().model,
             host=url.host,
             account=self._digest.account(credential) if credential else None,
             betas=sent.betas(),

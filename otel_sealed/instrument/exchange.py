@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -30,7 +30,7 @@ from otel_sealed.contract import REFUSED
 from otel_sealed.instrument import finalizing
 from otel_sealed.instrument.body import Kept, aws_events, ended, is_events, payloads, plain
 from otel_sealed.instrument.guard import shield
-from otel_sealed.instrument.runtime import Kind, Runtime, Sent
+from otel_sealed.instrument.runtime import Kind, Runtime, Sent, Where
 from otel_sealed.instrument.span import Claim, claim, place
 from otel_sealed.vocab import model_name
 from otel_sealed.wire import Exchange
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opentelemetry.context import Context
+
+NOWHERE: Final = Where("")
+"""Of a call that sent nothing."""
 
 
 class Call:
@@ -222,10 +225,11 @@ class Call:
                         raise
 
     def _observe(self) -> None:
-        span, owned = self._span()
+        where = self._sent.where() if self._sent is not None else NOWHERE
+        span, owned = self._span(where)
         try:
             began = time.perf_counter()
-            report = self._runtime.tracker.observe(self._exchange(span))
+            report = self._runtime.tracker.observe(self._exchange(span, where))
             if owned and not self._model and report.facts.model:
                 span.update_name(self._named(report.facts.model))
             self._runtime.emitter.emit(
@@ -242,22 +246,20 @@ class Call:
     def _end(self, span: Span) -> None:
         span.end(self._started_ns + int((self._duration_s or 0.0) * 1e9))
 
-    def _span(self) -> tuple[Span, bool]:
+    def _span(self, where: Where) -> tuple[Span, bool]:
         """The claimed span, while it records, or one of our own that began with the call."""
         if self._claim is not None and self._claim.span.is_recording():
             return self._claim.span, False
-        model = self._model or (self._sent.model() if self._sent else None) or ""
-        return self._own_span(model), True
+        return self._own_span(self._model or where.model or "", where), True
 
-    def _own_span(self, model: str) -> Span:
+    def _own_span(self, model: str, where: Where) -> Span:
         """A span of our own that began with the call."""
-        sent = self._sent
         attributes = self._runtime.emitter.start_attributes(
             operation=self._kind.name,
-            provider=self._provider(),
+            provider=where.cloud or self._kind.provider,
             model=model,
-            host=sent.host() if sent else "",
-            port=sent.port() if sent else None,
+            host=where.host,
+            port=where.port,
         )
         return self._runtime.tracer.start_span(
             self._named(model),
@@ -267,11 +269,6 @@ class Call:
             start_time=self._started_ns,
         )
 
-    def _provider(self) -> str:
-        """Who answers: a cloud, where client or path say so, else whom the SDK is of."""
-        cloud = self._sent.cloud() if self._sent is not None else None
-        return cloud or self._kind.provider
-
     def _named(self, model: str) -> str:
         return f"{self._kind.name} {model_name(model)}".rstrip()
 
@@ -279,7 +276,7 @@ class Call:
         """The `error.type` of a refusal that the SDK raises above us, as HTTP spans have it."""
         return str(self._status) if self._status is not None and self._status >= REFUSED else None
 
-    def _exchange(self, span: Span) -> Exchange:
+    def _exchange(self, span: Span, where: Where) -> Exchange:
         sent = self._sent
         if sent is None:
             raise RuntimeError("nothing was sent")
@@ -287,10 +284,10 @@ class Call:
         response, events, complete = self._reply()
         return Exchange(
             api=self._kind.api,
-            provider=self._provider(),
+            provider=where.cloud or self._kind.provider,
             operation=self._kind.operation,
-            model=sent.model(),
-            host=sent.host() or None,
+            model=where.model,
+            host=where.host or None,
             conversation=self._conversation(),
             account=self._runtime.account(credential) if credential else None,
             betas=sent.betas(),
@@ -307,9 +304,13 @@ class Call:
 
     def _sdk(self) -> Any:
         """The SDK's own object for the reply, where there is one and it is finished."""
-        if self._handed is not None:
+        if self._handed is None:
+            return None
+        try:
+            return self._handed()
+        except Exception:
             with shield("exchange.sdk"):
-                return self._handed()
+                raise
         return None
 
     def _conversation(self) -> str | None:

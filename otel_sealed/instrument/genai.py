@@ -15,7 +15,7 @@ import sys
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from otel_sealed.contract import OK, Api, snake
 from otel_sealed.instrument import interactions
@@ -25,7 +25,7 @@ from otel_sealed.instrument.entries_google import contents_answered, contents_as
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.parts import Parts
-from otel_sealed.instrument.runtime import Kind, Runtime
+from otel_sealed.instrument.runtime import Kind, Runtime, Where
 from otel_sealed.instrument.seam import Seam
 from otel_sealed.instrument.span import stands_aside
 from otel_sealed.instrument.tee import Reading, observed, observed_async
@@ -70,21 +70,13 @@ class DictSent:
         """The wire-shaped JSON."""
         return self._request
 
-    def host(self) -> str:
-        """The host of the client's base URL."""
-        return self._url().hostname or ""
-
-    def port(self) -> int | None:
-        """Its port, None for the scheme's own."""
-        return self._url().port
-
-    def model(self) -> str | None:
-        """The model of the path; the body has none."""
-        return self._model or None
-
-    def cloud(self) -> str | None:
-        """Vertex, where the client says so."""
-        return "vertex" if self._client.vertexai else None
+    def where(self) -> Where:
+        """The base URL of the client, and whether it is one of Vertex; the path has the model."""
+        options = self._client._http_options
+        base = options.get("base_url") if isinstance(options, dict) else options.base_url
+        url = urlsplit(str(base or ""))
+        cloud = "vertex" if self._client.vertexai else None
+        return Where(url.hostname or "", url.port, self._model or None, cloud)
 
     def credential(self) -> str | None:
         """The project on Vertex, else the API key."""
@@ -95,11 +87,6 @@ class DictSent:
     def betas(self) -> tuple[str, ...]:
         """Gemini has none."""
         return ()
-
-    def _url(self) -> SplitResult:
-        options = self._client._http_options
-        url = options.get("base_url") if isinstance(options, dict) else options.base_url
-        return urlsplit(str(url or ""))
 
 
 class GenAI:

@@ -6,10 +6,13 @@ Duck-typed, since an SDK brings httpx or httpx2 by release.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from otel_sealed.instrument.body import plain
 from otel_sealed.instrument.exchange import Call
+from otel_sealed.instrument.runtime import Where
 from otel_sealed.instrument.tee import put
 
 # The model of Bedrock may be an ARN with slashes in it: all from the first mark to the last.
@@ -19,11 +22,32 @@ _URL_MODEL: Final = re.compile(
 )
 _LONGEST_PATH: Final = 4096
 """A path that names a model is no longer: ARNs have 2,048 characters at most."""
-_UNASKED: Final = object()
+_LONGEST_KEPT: Final = 512
+"""Characters of path and query up to which what they say is kept: 256 of them are 128 KB."""
 _PROJECT: Final = re.compile(r"/(projects/[^/]+)/")
-_KEY_HEADERS: Final = ("x-api-key", "api-key", "x-goog-api-key")
+_KEY_HEADERS: Final = (b"x-api-key", b"api-key", b"x-goog-api-key")
+_ASKED_FOR: Final = frozenset(
+    {*_KEY_HEADERS, b"authorization", b"anthropic-beta", b"openai-beta", b"content-encoding"}
+)
+_LENGTHS: Final = frozenset(map(len, _ASKED_FOR))
 # Short-lived tokens say nothing about the account: JWTs, Google's and Anthropic's OAuth tokens.
 _ROTATING: Final = re.compile(r"\A(?:ey[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.|ya29\.|sk-ant-oat)")
+
+
+@lru_cache(maxsize=256)
+def _read(host: object, port: object, path: str, query: bytes) -> Where:
+    """What the parts of a URL say; a path holds no ids where turns are sent, so few are met."""
+    named = _URL_MODEL.search(path) if len(path) <= _LONGEST_PATH else None
+    model = named[named.lastgroup] if named is not None and named.lastgroup else None
+    azure = "/openai/" in path and b"api-version=" in query
+    project = _PROJECT.search(path) if "/projects/" in path else None
+    return Where(
+        host=str(host or ""),
+        port=port if isinstance(port, int) else None,
+        model=model,
+        cloud=named.lastgroup if named is not None else "azure" if azure else None,
+        project=project[1] if project is not None else "",
+    )
 
 
 class HttpSent:
@@ -32,8 +56,8 @@ class HttpSent:
     def __init__(self, request: Any) -> None:
         """`request` is kept as it is."""
         self._request = request
-        self._names: bytes | None = None
-        self._named: Any = _UNASKED
+        self._asked: dict[bytes, str] | None = None
+        self._where: Where | None = None
 
     def body(self) -> Any:
         """The bytes that were sent, without their content-encoding; None if streamed, or none.
@@ -44,75 +68,59 @@ class HttpSent:
             content = self._request.content
         except RuntimeError:  # httpx raises RequestNotRead for a body it did not keep
             return None
-        encoding = self._header("content-encoding")
+        encoding = self._headers().get(b"content-encoding")
         return (plain(content, encoding) if encoding else content) or None
 
-    def _header(self, name: str) -> str:
-        """The value of a header, empty where there is none.
+    def _headers(self) -> Mapping[bytes, str]:
+        """Those of `_ASKED_FOR` that there are, by lower-case name.
 
-        Most that are asked for are not there, and httpx passes over all of them to find out.
+        httpx passes over all headers at each look-up. No `raw` ones: no request of httpx.
         """
-        headers = self._request.headers
-        if self._names is None:
+        if self._asked is None:
+            found: dict[bytes, str] = {}
+            headers = self._request.headers
             pairs = getattr(headers, "raw", None)
-            self._names = None if pairs is None else b" ".join([key for key, _ in pairs]).lower()
-        there = self._names is None or name.encode() in self._names
-        return str(headers.get(name, "")) if there else ""
-
-    def host(self) -> str:
-        """Host of the URL."""
-        return str(self._request.url.host or "")
+            if pairs is None:
+                pairs = [(name, headers.get(name.decode(), "").encode()) for name in _ASKED_FOR]
+            for key, value in pairs:
+                if value and len(key) in _LENGTHS and (name := key.lower()) in _ASKED_FOR:
+                    text = value.decode("utf-8", "replace")
+                    found[name] = f"{found[name]}, {text}" if name in found else text
+            self._asked = found
+        return self._asked
 
     def path(self) -> str:
         """Path and query of the URL."""
         raw = self._request.url.raw_path
         return raw.decode("ascii", "replace") if isinstance(raw, bytes) else str(raw)
 
-    def port(self) -> int | None:
-        """Port of the URL, None for the scheme's own."""
-        port = self._request.url.port
-        return port if isinstance(port, int) else None
-
-    def model(self) -> str | None:
-        """The model of a Bedrock or Vertex URL, whose bodies have none."""
-        found = self._with_model()
-        return found[found.lastgroup] if found is not None and found.lastgroup else None
-
-    def cloud(self) -> str | None:
-        """Bedrock or Vertex, whose paths have a model, or Azure, whose queries have a version."""
-        found = self._with_model()
-        if found is not None:
-            return found.lastgroup
-        url = self._request.url
-        azure = "/openai/" in url.path and b"api-version=" in url.query
-        return "azure" if azure else None
-
-    def _with_model(self) -> re.Match[str] | None:
-        """The path, where it names a model; the group is named after the cloud."""
-        if self._named is _UNASKED:
-            path = self._request.url.path
-            self._named = _URL_MODEL.search(path) if len(path) <= _LONGEST_PATH else None
-        found: re.Match[str] | None = self._named
-        return found
+    def where(self) -> Where:
+        """Bedrock and Vertex have the model in their paths, Azure a version in its query."""
+        if self._where is None:
+            url = self._request.url
+            host, port, path, query = url.host, url.port, url.path, url.query
+            read = _read if len(path) + len(query) <= _LONGEST_KEPT else _read.__wrapped__
+            self._where = read(host, port, path, query)
+        return self._where
 
     def credential(self) -> str | None:
         """An API key, or the project of a Vertex URL; None for tokens that rotate."""
-        path = self._request.url.path
-        project = _PROJECT.search(path) if "/projects/" in path else None
-        if project is not None:
-            return project[1]
+        if project := self.where().project:
+            return project
+        headers = self._headers()
         for name in _KEY_HEADERS:
-            if value := self._header(name):
-                return value
-        scheme, _, token = self._header("authorization").partition(" ")
+            if name in headers:
+                return headers[name]
+        scheme, _, token = headers.get(b"authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token or _ROTATING.match(token):
             return None
         return token
 
     def betas(self) -> tuple[str, ...]:
         """The parts of `anthropic-beta`, or of `openai-beta`."""
-        asked = self._header("anthropic-beta") or self._header("openai-beta")
-        return tuple(part for part in map(str.strip, asked.split(",")) if part)
+        headers = self._headers()
+        asked = headers.get(b"anthropic-beta") or headers.get(b"openai-beta")
+        return tuple(filter(None, map(str.strip, asked.split(",")))) if asked else ()
 
 
 def responded(call: Call, response: Any) -> None:

@@ -16,7 +16,7 @@ from opentelemetry.trace import INVALID_SPAN, Span
 
 from otel_sealed.instrument.body import Kept
 from otel_sealed.instrument.entries import begins_like_lines
-from otel_sealed.instrument.exchange import Call
+from otel_sealed.instrument.exchange import NOWHERE, Call
 from otel_sealed.instrument.guard import internal_error, shield
 from otel_sealed.instrument.runtime import Sent
 from otel_sealed.instrument.span import place
@@ -60,13 +60,15 @@ class Parts(Call):
         parts = self._kind.parts
         if parts is None:
             raise RuntimeError("a call of one part")
-        whole = replace(self._exchange(INVALID_SPAN), conversation=self._one_conversation())
+        where = self._sent.where() if self._sent is not None else NOWHERE
+        exchange = self._exchange(INVALID_SPAN, where)
+        whole = replace(exchange, conversation=self._one_conversation())
         for number, exchange in enumerate(islice(parts(whole, path), MOST_PARTS + 1)):
             if number == MOST_PARTS:
                 internal_error("parts", "TooManyParts")
                 return
             with shield("parts.observe"):
-                told = self._own_span(_model(exchange)) if number < MOST_SPANS else None
+                told = self._own_span(_model(exchange), where) if number < MOST_SPANS else None
                 self._tell(exchange, told)
 
     def _discard(self) -> None:

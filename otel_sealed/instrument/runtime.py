@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from opentelemetry.trace import Span, Tracer
 
@@ -66,23 +66,32 @@ class Emits(Protocol):
         """Ask `count` at each collection how many seams are wrapped, and how many are missing."""
 
 
+class Where(NamedTuple):
+    """Where a request is sent.
+
+    Attributes:
+        host: The host of the URL.
+        port: Its port, None for the scheme's own.
+        model: The model, where the URL names it and the body need not.
+        cloud: The cloud that the path or the client names, whatever the host.
+        project: The project that the path names, empty for none.
+    """
+
+    host: str
+    port: int | None = None
+    model: str | None = None
+    cloud: str | None = None
+    project: str = ""
+
+
 class Sent(Protocol):
     """The last attempt of a request, read only once the call is over."""
 
     def body(self) -> Any:
         """What was sent: bytes, or the wire-shaped JSON they were made of."""
 
-    def host(self) -> str:
-        """The host it was sent to."""
-
-    def port(self) -> int | None:
-        """The port, where it is not the scheme's own."""
-
-    def model(self) -> str | None:
-        """The model where the URL names it and the body need not; None otherwise."""
-
-    def cloud(self) -> str | None:
-        """The cloud that its path or its client names, whatever its host; None for none."""
+    def where(self) -> Where:
+        """Where it was sent."""
 
     def credential(self) -> str | None:
         """What tells accounts apart and does not rotate by itself; None where nothing does."""
@@ -137,8 +146,9 @@ class Runtime:
 
     def closed(self, call: Open) -> None:
         """A call is over."""
-        with self._lock:
-            self._open.pop(id(call), None)
+        if self._open:
+            with self._lock:
+                self._open.pop(id(call), None)
 
     def forget(self) -> None:
         """Leave the open streams to whoever else has them: this process was forked off."""
@@ -149,11 +159,12 @@ class Runtime:
 
         Oldest first: a request is to be judged by what came before it.
         """
-        with self._lock:
-            waiting = list(self._open.values()) if self._open else ()
-        for call in waiting:
-            if call.started < before:
-                finalizing.later(call.started, partial(call.settle_if_left, before))
+        if self._open:
+            with self._lock:
+                waiting = list(self._open.values())
+            for call in waiting:
+                if call.started < before:
+                    finalizing.later(call.started, partial(call.settle_if_left, before))
         finalizing.catch_up(before)
 
     def settle_open(self) -> None:

@@ -33,7 +33,7 @@ from otel_sealed.instrument.body import Kept
 from otel_sealed.instrument.exchange import Call
 from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.http import HttpSent
-from otel_sealed.instrument.runtime import Kind, Runtime
+from otel_sealed.instrument.runtime import Kind, Runtime, Where
 from otel_sealed.instrument.seam import Seam
 from otel_sealed.instrument.span import stands_aside
 from otel_sealed.instrument.state import passing
@@ -59,7 +59,7 @@ class SocketSent(HttpSent):
     def __init__(self, handshake: Any, data: Any) -> None:
         """`handshake` is the request the connection was opened with; `data` text or bytes."""
         at = urlsplit(f"//{handshake.headers.get('Host', '')}{handshake.path}")
-        url = SimpleNamespace(host=at.hostname or "", port=at.port, path=at.path)
+        url = SimpleNamespace(host=at.hostname or "", port=at.port, path=at.path, query=b"")
         super().__init__(SimpleNamespace(url=url, headers=handshake.headers))
         self._data = data
 
@@ -68,10 +68,10 @@ class SocketSent(HttpSent):
         data = self._data
         return data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
 
-    def model(self) -> str | None:
-        """The model it asks for."""
+    def where(self) -> Where:
+        """Where the connection was opened to, and the model that the message asks for."""
         found = _MODEL.search(self._data) if isinstance(self._data, str) else None
-        return found[1] if found else None
+        return super().where()._replace(model=found[1] if found else None)
 
 
 class Unasked(SocketSent):

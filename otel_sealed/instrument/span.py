@@ -172,8 +172,9 @@ def claim(call: Claimant, span: Span) -> Claim | None:
 def stands_for_one_call(span: Span) -> bool:
     """Whether a recording span carries what GenAI client spans carry, and nothing of ours yet."""
     attributes = getattr(span, "attributes", None) or {}
-    if any(str(key).startswith(_MARK) for key in attributes):
-        return False
+    for key in attributes:
+        if key.startswith(_MARK):
+            return False
     kind = getattr(span, "kind", None)
     operation = attributes.get("gen_ai.operation.name")
     if operation is not None:

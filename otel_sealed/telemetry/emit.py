@@ -236,18 +236,18 @@ class Emitter:
         `check_s`: seconds it took to read and judge the exchange. `error_type` is the error of the
         call itself, for a span of our own.
         """
-        context = None if span is None else trace.set_span_in_context(span)
         written = span if span is not None and span.is_recording() else None
         plan = None
         if not (owned and error_type):
-            plan = self._shield.run("emit.plan", self._plan, report, span if owned else None)
+            plan = self._shield.run("emit.plan", self._plans.plan, report, span if owned else None)
         if plan is not None:
             if written is not None:
                 self._shield.run("emit.span", self._fill, plan, report, written, owned)
             count = self._metrics.count
-            self._shield.run("emit.metrics", count, plan.counted, report, check_s, context)
+            self._shield.run("emit.metrics", count, plan.counted, report, check_s, span)
             self._shield.run("emit.noise", self._noise.call, ())
             return
+        context = None if span is None else trace.set_span_in_context(span)
         rows = self._shield.run("emit.rows", shapes.rows_of, report, self._rekey)
         if rows is None:
             return
@@ -318,10 +318,6 @@ class Emitter:
                 values[vocab.ERROR_TYPE] = error
                 span.set_status(StatusCode.ERROR)
         span.set_attributes(fit(values, present, limit=limit_of(span), owned=owned))
-
-    def _plan(self, report: Report, own: Span | None) -> Plan | None:
-        """The plan for a call; `own` is its span where that is ours."""
-        return self._plans.plan(report, None if own is None else getattr(own, "attributes", {}))
 
     def _fill(
         self,

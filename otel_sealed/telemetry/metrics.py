@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from opentelemetry import metrics
-from opentelemetry.context import Context
+from opentelemetry import metrics, trace
 from opentelemetry.metrics import Observation
 
 from otel_sealed import vocab
@@ -25,7 +24,9 @@ from otel_sealed.telemetry.tally import Tally
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from opentelemetry.context import Context
     from opentelemetry.metrics import CallbackOptions, Histogram, Meter, MeterProvider
+    from opentelemetry.trace import Span
 
     from otel_sealed.model import Finding, Report
     from otel_sealed.telemetry.tally import Count
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 Labels: TypeAlias = "Mapping[str, str]"
 VIOLATING: Final = tuple(verdict for verdict in Verdict if verdict.violates)
 LEAK_PLACES: Final = ("span", "log")
-_UNLINKED: Final = Context()
-"""For sizes, which lead to no span: an exemplar costs as much as the measurement."""
+SLOW_S: Final = 0.001
+"""A check of so many seconds leads to its span; most take a tenth of it, and it costs as much."""
 _CLOSED: Final = 140
 """More than the series of all metrics whose labels are closed lists (violations, lookups, …)."""
 _HOSTS: Final = 16
@@ -238,14 +239,17 @@ class Metrics:
         admitted = self._series.admit(metric.name, labels, *alike)
         return (metric.name, *admitted.values()), admitted, count
 
-    def count(self, plan: Counted, report: Report, check_s: float, context: Context | None) -> None:
-        """Count one call of a shape that is planned."""
+    def count(self, plan: Counted, report: Report, check_s: float, span: Span | None) -> None:
+        """Count one call of a shape that is planned, written on `span`."""
         self._tally.add_each(plan.counts)
         for receipt, labels in zip(report.received, plan.sizes, strict=True):
-            self._size.record(receipt.size, labels, _UNLINKED)
+            self._tally.measure(self._size, receipt.size, labels)
         if report.lookups_hit or report.lookups_missed:
             self._lookups(report, plan.duration[vocab.PROVIDER])
-        self._duration.record(check_s, plan.duration, context)
+        if check_s < SLOW_S or span is None:
+            self._tally.measure(self._duration, check_s, plan.duration)
+        else:
+            self._duration.record(check_s, plan.duration, trace.set_span_in_context(span))
 
     def _unread(self, reason: str, provider: str, count: int) -> None:
         known = reason if reason in vocab.UNREAD_REASONS else vocab.FOLDED
@@ -284,7 +288,7 @@ class Metrics:
         for receipt in report.received:
             labels = {vocab.ARTIFACT: vocab.word(receipt.artifact), **who}
             admitted = self._series.admit(vocab.SIZE.name, labels)
-            self._size.record(receipt.size, admitted, _UNLINKED)
+            self._tally.measure(self._size, receipt.size, admitted)
 
     def _violations(
         self, report: Report, provider: str, context: Context | None, known: Sequence[bool]
@@ -319,7 +323,7 @@ class Metrics:
             self._tally.add(metric.name, self._series.admit(metric.name, labels), count)
 
     def flush(self) -> None:
-        """Give the counters what was summed up: metrics are about to be collected."""
+        """Give the instruments what was kept: metrics are about to be collected."""
         self._tally.flush()
 
     def _add(

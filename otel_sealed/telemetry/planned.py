@@ -22,6 +22,8 @@ from otel_sealed.telemetry.conventions import conventional
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
+    from opentelemetry.trace import Span
+
     from otel_sealed.model import Report
     from otel_sealed.telemetry.attributes import Rekey
     from otel_sealed.telemetry.metrics import Counted, Metrics
@@ -64,13 +66,14 @@ class Plans:
         self._rules_version = rules_version
         self._plans: dict[Hashable, Plan] = {}
 
-    def plan(self, report: Report, present: Mapping[str, Any] | None) -> Plan | None:
+    def plan(self, report: Report, own: Span | None) -> Plan | None:
         """The plan for a report, None where it has to be written by itself.
 
-        `present`: what is on the span already, of one of our own; None for any other.
+        `own`: the span, where it is one of our own.
         """
         if not _plannable(report):
             return None
+        present = None if own is None else getattr(own, "attributes", None) or {}
         operation = None if present is None else present.get(vocab.OPERATION, "")
         shape = _shape(report, operation)
         plan = self._plans.get(shape)
@@ -163,5 +166,7 @@ def _shape(report: Report, operation: str | None) -> Hashable:
         usage.reasoning_tokens is None,
         usage.cache_read_tokens is None,
         usage.cache_write_tokens is None,
-        *[(row.artifact, row.path, bool(row.id)) for row in report.received],
+        tuple([(row.artifact, row.path, bool(row.id)) for row in report.received])
+        if report.received
+        else (),
     )

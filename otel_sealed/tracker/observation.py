@@ -65,13 +65,13 @@ class Observation:
     def report(self) -> Report:
         """Judge, overlay, record, and say so. Raises OutOfSteps."""
         self._answer = self._read_answer()
-        self._facts = replace(self._facts, model=self._facts.model or self._answer.model)
         body = self._unsealed() if self._core.keys is not None else None
         if body is not None:
             return self._passed(body)
         judged = self._judge_request() if self._exchange.request is not None else None
         if judged is None:
-            self._facts = self._complete(self._facts, "", "")
+            model = self._facts.model or self._answer.model
+            self._facts = self._complete(replace(self._facts, model=model), "", "")
         told = (*judged.lasting, *judged.findings) if judged else ()
         findings = [*told, *self._never_came()]
         came = Came(
@@ -269,7 +269,9 @@ class Observation:
             reference=kind,
             reference_key=digest.name(identifier) if identifier else b"",
             context=facts.context,
-            betas=tuple([clean(_BETA, beta) for beta in exchange.betas[:16]]),
+            betas=tuple([clean(_BETA, beta) for beta in exchange.betas[:16]])
+            if exchange.betas
+            else (),
             operation=vocab.word(exchange.operation) if exchange.operation else "",
             transport=vocab.word(exchange.transport) if exchange.transport else "",
             background=facts.background,

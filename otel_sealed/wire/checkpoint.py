@@ -19,7 +19,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from otel_sealed.wire.parse import MAX_BODY, Unread, charge
+from otel_sealed.wire.parse import MAX_BODY, Unread, charge, loads
 
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -80,7 +80,6 @@ class ByteHistory:
     def __init__(self, body: bytes, root: str, start: int) -> None:
         """`start`: offset of the first message, right behind the bracket."""
         self._body = body
-        self._view = memoryview(body)
         self._root = root
         self._start = start
         self._known: dict[tuple[int, int], int] = {}
@@ -100,10 +99,13 @@ class ByteHistory:
         return _MARKS[depth] if depth < len(_MARKS) else math.inf
 
     def _at(self, start: int, length: int) -> int:
-        """Hash of a stretch; several lines ask for the same ones."""
+        """Hash of a stretch; several lines ask for the same ones.
+
+        Of a copy: to hash a part of a `memoryview`, Python hashes all that it is a view of.
+        """
         key = (start, length)
         if key not in self._known:
-            self._known[key] = hash(self._view[start : start + length])
+            self._known[key] = hash(self._body[start : start + length])
         return self._known[key]
 
     def agreed(self, known: Known) -> int:
@@ -141,9 +143,7 @@ class ByteHistory:
             text = tail.decode("utf-8", "surrogatepass")
             items, ends = _items(text, after=at > self._start)
             end = ends[-1] if ends else 0
-            around = json.loads(
-                self._body[: self._start].decode("utf-8", "surrogatepass") + text[end:]
-            )
+            around = loads(self._body[: self._start].decode("utf-8", "surrogatepass") + text[end:])
         except RecursionError:
             raise Unread("depth") from None
         except UnicodeDecodeError:
@@ -153,9 +153,9 @@ class ByteHistory:
         around[self._root] = items
         segments = []
         for size in _lengths(text, ends):
-            segments.append(Segment(size, hash(self._view[at : at + size])))
+            segments.append(Segment(size, hash(self._body[at : at + size])))
             at += size
-        sides = (hash(self._view[: self._start]), hash(self._view[at:]))
+        sides = (hash(self._body[: self._start]), hash(self._body[at:]))
         return Rest(items, segments, hash(sides), around)
 
 

@@ -29,28 +29,33 @@ def drift(parts: tuple[tuple[str, Any], ...], dialect: Dialect) -> tuple[tuple[s
     """(key, characters) of each undescribed sealed-looking value of a response, at most 16."""
     found: dict[str, int] = {}
     strings = 0
-    waiting: list[_Node] = [(part, "", _NOTHING, 0) for _, part in reversed(parts)]
+    waiting: list[_Node] = [
+        (part, "", _NOTHING, 0)
+        for _, part in reversed(parts)
+        if isinstance(part, (dict, list, str))
+    ]
     while waiting:
         value, key, described, depth = waiting.pop()
-        if depth > _MAX_DEPTH:
-            continue
         if isinstance(value, str):
             strings += 1
             if strings > _MAX_STRINGS or len(found) >= _MAX_FOUND:
                 break
-            if len(value) >= _MIN_NAMED and key not in described and _sealed_looking(key, value):
+            if len(value) >= _MIN_NAMED and _sealed_looking(key, value):
                 found.setdefault(word(snake(key)), len(value))
-        elif isinstance(value, list):
-            spend(1 + len(value))
-            waiting += [(item, key, described, depth + 1) for item in reversed(value)]
-        elif isinstance(value, dict):
-            spend(1 + len(value))
+            continue
+        spend(1 + len(value))
+        if isinstance(value, dict):
             carrier = dialect.carriers.get(dialect.type_of(value))
             if carrier is not None:
                 described = _described(dialect.name, carrier) | described
-            waiting += [
-                (child, str(name), described, depth + 1) for name, child in reversed(value.items())
-            ]
+        if depth >= _MAX_DEPTH:
+            continue
+        pairs = value.items() if isinstance(value, dict) else [(key, child) for child in value]
+        for name, child in reversed(pairs):
+            if isinstance(child, (dict, list)) or (
+                isinstance(child, str) and name not in described
+            ):
+                waiting.append((child, str(name), described, depth + 1))
     return tuple(found.items())
 
 

@@ -11,12 +11,13 @@ Two objects are never compared as wholes, nothing is turned into text or JSON, n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from otel_sealed.contract import Dialect, Field
 from otel_sealed.digest import Digest
 from otel_sealed.model import Block, Role, State, Value
+from otel_sealed.model.record import replace
 from otel_sealed.wire.parse import first_text
 
 _UNSEEN: Final = object()
@@ -45,14 +46,16 @@ class Handed:
             return block
         place = f"{path}.{block.sub}" if path and block.sub else path or block.sub
         found = self._block(place, block.type, dialect)
-        fields = {f.artifact: f for f in _fields(dialect, block.type)}
-        values = tuple(
-            replace(v, lost=True)
-            if self._lost(v, fields.get(v.artifact), found, part, digest)
-            else v
-            for v in block.values
-        )
-        return block if values == block.values else replace(block, values=values)
+        lost = [
+            value.role is Role.SEAL
+            and value.state is State.PRESENT
+            and self._lost(value, _field(dialect, block.type, value.artifact), found, part, digest)
+            for value in block.values
+        ]
+        if not any(lost):
+            return block
+        pairs = zip(block.values, lost, strict=True)
+        return replace(block, values=tuple([replace(v, lost=gone) for v, gone in pairs]))
 
     def _block(self, place: str, kind: str, dialect: Dialect) -> Any:
         """The block in the SDK's object, `_NO_ITEM` where it was left out, else `_UNSEEN`."""
@@ -72,8 +75,6 @@ class Handed:
     def _lost(
         self, value: Value, field: Field | None, found: Any, part: Any, digest: Digest
     ) -> bool:
-        if value.role is not Role.SEAL or value.state is not State.PRESENT:
-            return False
         if value.artifact in self.lacks or found is _NO_ITEM:
             return True
         if field is None or found is _UNSEEN:
@@ -95,9 +96,10 @@ class Handed:
 NOTHING_SEEN: Final = Handed()
 
 
-def _fields(dialect: Dialect, kind: str) -> tuple[Field, ...]:
+def _field(dialect: Dialect, kind: str, artifact: str) -> Field | None:
     carrier = dialect.carriers.get(kind)
-    return carrier.fields if carrier is not None else ()
+    fields = carrier.fields if carrier is not None else ()
+    return next((field for field in fields if field.artifact == artifact), None)
 
 
 def _step(found: Any, key: str) -> Any:

@@ -55,8 +55,9 @@ class SealedKeys:
     def _spelled(self, text: bytes | bytearray) -> bool:
         if self._pattern.search(text) is not None:
             return True
-        if any(mark in text for mark in self._marks):
-            return True
+        for mark in self._marks:
+            if mark in text:
+                return True
         return _ESCAPE in text and _ESCAPED.search(text) is not None
 
     def _holds(self, value: Any) -> bool:

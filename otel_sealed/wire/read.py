@@ -153,22 +153,24 @@ class Reader:
             )
         return blocks, *self._joined(raw.parts)
 
-    def types(self, raw: RawAnswer) -> Iterator[str]:
+    def types(self, raw: RawAnswer) -> list[str]:
         """The types of the blocks of a response, in order, as `answer` has them."""
+        found: list[str] = []
         for _, part in raw.parts:
-            yield from self._types(part, 0)
+            self._types(part, 0, found)
+        return found
 
-    def _types(self, part: Any, depth: int) -> Iterator[str]:
+    def _types(self, part: Any, depth: int, found: list[str]) -> None:
         if not isinstance(part, dict):
-            yield "text" if isinstance(part, str) else "other"
+            found.append("text" if isinstance(part, str) else "other")
             return
         carriers, name = self._dialect.carriers, self._dialect.type_of(part)
-        yield word(name)
+        found.append(word(name))
         carrier = carriers.get(name)
         for key in carrier.children if carrier is not None and depth < _MAX_DEPTH else ():
             for _, child in _children(lookup(part, key), key):
                 if isinstance(child, dict) and self._dialect.type_of(child) in carriers:
-                    yield from self._types(child, depth + 1)
+                    self._types(child, depth + 1, found)
 
     def name(self, text: str) -> bytes:
         """Digest of an id, empty for an empty one."""

@@ -29,11 +29,13 @@ def receipts(
     at = len(messages)
     while at and messages[at - 1].speaker is not Speaker.MODEL:
         at -= 1
+    results = [part for part in _parts(messages[at:], dialect) if part[1].result]
+    if not results:
+        return ()
     start = at
     while start and messages[start - 1].speaker is Speaker.MODEL:
         start -= 1
     calls = [part for part in _parts(messages[start:at], dialect) if part[1].kind is Kind.CALL]
-    results = [part for part in _parts(messages[at:], dialect) if part[1].result]
     by_id: dict[str, Part] = {}
     for call in calls:
         for name in _ids(call):

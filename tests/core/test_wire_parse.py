@@ -7,9 +7,48 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from otel_sealed.wire import parse
-from otel_sealed.wire.parse import Unread, as_json, as_payloads
+from otel_sealed.wire.parse import Unread, as_json, as_payloads, loads
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+SPELLINGS = st.one_of(
+    VALUES.map(json.dumps),
+    VALUES.map(lambda value: json.dumps(value, ensure_ascii=False, indent=1)),
+    st.text(
+        alphabet='0123456789.eE+-{}[]",:\\ \n\t\x00abcdefnulltrueNaNInfinityué\ufeff', max_size=20
+    ),
+    st.from_regex(r"-?\d{1,25}(\.\d{1,25})?([eE][+-]?\d{1,4})?", fullmatch=True),
+    st.from_regex(r'"(\\u[0-9a-fA-F]{4}|\\.|[^"\\])*"', fullmatch=True),
+)
+
+
+def outcome(read: Any, text: Any) -> str:
+    """The value with its types, or that there is none."""
+    try:
+        return repr(read(text))
+    except ValueError:
+        return "ValueError"
+
+
+@given(SPELLINGS)
+@example('"\\ud800"')
+@example('"\ud800"')
+@example("9" * 5000)
+@example("-0")
+@example("[" * 500 + "]" * 500)
+@example('{"a": 1, "a": 2}')
+@example("\ufeff1")
+def test_texts_and_bytes_are_parsed_as_the_standard_library_parses_them(text: str) -> None:
+    """The same value with the same types, or no value."""
+    expected = outcome(json.loads, text)
+    assert expected == outcome(loads, text)
+    assert expected == outcome(loads, text.encode("utf-8", "surrogatepass"))
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_credentials(headers: dict[str, str], credential: str | None) -> None:
 )
 def test_models_of_urls(path: str, model: str | None) -> None:
     """The model is read from the URL where the body has none."""
-    assert sent(path).model() == model
+    assert sent(path).where().model == model
 
 
 def test_betas() -> None:
@@ -179,4 +179,4 @@ ARN = "arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-x-v1:0"
 )
 def test_paths_tell_the_cloud(path: str, cloud: str | None, model: str | None) -> None:
     """Whatever the host, which may be a gateway's."""
-    assert (sent(path).cloud(), sent(path).model()) == (cloud, model)
+    assert (sent(path).where().cloud, sent(path).where().model) == (cloud, model)

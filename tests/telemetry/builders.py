@@ -119,10 +119,12 @@ class Bench:
             self.tracers.add_span_processor(self.emitter.processor())
         self.tracers.add_span_processor(SimpleSpanProcessor(self.spans))
 
-    def call(self, given: Report, *, owned: bool = True, **more: Any) -> dict[str, Any]:
+    def call(
+        self, given: Report, *, owned: bool = True, check_s: float = 0.002, **more: Any
+    ) -> dict[str, Any]:
         """One call of ours (or on another's span); its span's attributes, {} if unsampled."""
         span = self.emitter.tracer.start_span("chat")
-        self.emitter.emit(given, span, owned=owned, check_s=0.002, **more)
+        self.emitter.emit(given, span, owned=owned, check_s=check_s, **more)
         span.end()
         ended = self.spans.get_finished_spans()
         return dict(ended[-1].attributes or {}) if ended else {}

@@ -16,7 +16,7 @@ from otel_sealed.model import (
     Removal,
     Verdict,
 )
-from otel_sealed.telemetry.metrics import Metrics, Series
+from otel_sealed.telemetry.metrics import SLOW_S, Metrics, Series
 from otel_sealed.telemetry.names import base_model, provider_name
 from tests.telemetry.builders import SEAL, TEXT, Bench, digest, finding, received, report
 
@@ -442,3 +442,12 @@ def test_a_counter_in_a_sampled_call_points_to_its_span() -> None:
     context = bench.last.get_span_context()
     assert context is not None
     assert {e.span_id for e in exemplars if e.span_id} == {context.span_id}
+
+
+@pytest.mark.parametrize(("seconds", "linked"), [(SLOW_S / 2, False), (SLOW_S, True)])
+def test_a_check_that_took_long_points_to_its_span(seconds: float, linked: bool) -> None:  # noqa: FBT001
+    bench = Bench()
+    bench.call(report(facts=Facts(dialect="anthropic", vendor="anthropic")), check_s=seconds)
+    points = bench.points("otel_sealed.check.duration")
+    assert [1] == [p.count for p in points]
+    assert linked == any(e.span_id for p in points for e in p.exemplars)

@@ -11,7 +11,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from otel_sealed import vocab
 from otel_sealed.telemetry.emit import Emitter, Providers
 from otel_sealed.telemetry.settings import Settings
-from otel_sealed.telemetry.tally import Tally
+from otel_sealed.telemetry.tally import MOST, Tally
 from tests.telemetry.builders import KEY, report
 
 
@@ -74,3 +74,47 @@ def test_no_count_is_lost_between_threads_and_collections() -> None:
         tally.flush()
     tally.flush()
     assert 8_000 == sum(given for given, _ in counter.given)
+
+
+class Measured:
+    """A histogram that remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[float, dict[str, str], Any]] = []
+
+    def record(self, value: float, labels: dict[str, str], context: Any) -> None:
+        self.given.append((value, labels, context))
+
+
+def test_a_measurement_is_given_once_with_its_labels_and_without_a_span() -> None:
+    histogram: Any = Measured()
+    tally = Tally({})
+    tally.measure(histogram, 0.5, {"a": "x"})
+    tally.flush()
+    tally.flush()
+    assert [(0.5, {"a": "x"}, {})] == histogram.given
+
+
+def test_measurements_that_nobody_collects_are_given_away_when_they_are_many() -> None:
+    histogram: Any = Measured()
+    tally = Tally({})
+    for _ in range(MOST + 1):
+        tally.measure(histogram, 1, {})
+    assert len(histogram.given) == MOST
+
+
+def test_measurements_of_several_threads_are_all_given() -> None:
+    histogram: Any = Measured()
+    tally = Tally({})
+
+    def measure() -> None:
+        for _ in range(3 * MOST):
+            tally.measure(histogram, 1, {})
+
+    threads = [threading.Thread(target=measure) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tally.flush()
+    assert len(histogram.given) == 4 * 3 * MOST

@@ -60,14 +60,14 @@ def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
     if not isinstance(history, list):
         return
     end = _end(history)
-    continues = any(_results(message) for message in history[end:])
+    continues = any(map(_results, history[end:]))
     for index, message in enumerate(history):
         if not isinstance(message, dict):
             yield RawMessage(index, Speaker.USER, (), message)
             continue
         content = message.get("content")
         if isinstance(content, list):
-            parts = tuple((f"content.{j}", part) for j, part in enumerate(content))
+            parts = tuple([(f"content.{j}", part) for j, part in enumerate(content)])
         else:
             parts = (("content", content),) if isinstance(content, str) else ()
         speaker = _speaker(message, len(parts), continues=continues and index >= end)
@@ -85,11 +85,9 @@ def _end(history: list[Any]) -> int:
 def _results(message: Any) -> int:
     """How many tool results a message holds."""
     content = message.get("content") if isinstance(message, dict) else None
-    return sum(
-        1
-        for part in (content if isinstance(content, list) else ())
-        if isinstance(part, dict) and _type_of(part) == "tool_result"
-    )
+    if not isinstance(content, list):
+        return 0
+    return sum(isinstance(part, dict) and part.get("type") == "tool_result" for part in content)
 
 
 def _speaker(message: Mapping[str, Any], parts: int, *, continues: bool) -> Speaker:
@@ -109,15 +107,21 @@ def _answer(body: Any) -> RawAnswer:
     if "error" in body and "content" not in body:
         return RawAnswer((), error=body)
     content = body.get("content")
-    parts = enumerate(content) if isinstance(content, list) else ()
+    parts = (
+        [(f"content.{j}", part) for j, part in enumerate(content)]
+        if isinstance(content, list)
+        else []
+    )
     stop = body.get("stop_reason")
     return RawAnswer(
-        parts=tuple((f"content.{j}", part) for j, part in parts),
+        parts=tuple(parts),
         id=as_text(body.get("id")),
         model=as_text(body.get("model")),
         stop=as_text(stop),
         usage=_usage(body.get("usage")),
-        removals=tuple(_removals(body.get("input_transformations"))),
+        removals=tuple(_removals(body["input_transformations"]))
+        if "input_transformations" in body
+        else (),
         error=body.get("error") or None,  # a stream that broke off with an error event
         missing=_missing(body, stop),
     )
@@ -125,12 +129,12 @@ def _answer(body: Any) -> RawAnswer:
 
 def _missing(body: Mapping[str, Any], stop: object) -> tuple[str, ...]:
     """A compaction that was asked for and stopped without its block."""
+    if stop != "compaction":
+        return ()
     content = body.get("content")
     blocks = content if isinstance(content, list) else []
     types = {_type_of(block) for block in blocks if isinstance(block, dict)}
-    if stop == "compaction" and "compaction" not in types:
-        return ("anthropic.compaction.encrypted_content",)
-    return ()
+    return () if "compaction" in types else ("anthropic.compaction.encrypted_content",)
 
 
 def _removals(entries: Any) -> Iterator[Removal]:
@@ -174,15 +178,17 @@ def _facts(body: Mapping[str, Any], exchange: Exchange) -> Facts:
         model=as_text(body.get("model")) or exchange.model or "",
         thinking=None if kind is None else kind != "disabled",
         flags=tuple(
-            flag
-            for flag, holds in (
-                ("drop_block", drops),
-                ("manual_thinking", kind == "enabled"),
-                ("context_management", bool(body.get("context_management"))),
-                ("compaction", isinstance(compaction, dict)),
-                ("budget_below_minimum", starved),
-            )
-            if holds
+            [
+                flag
+                for flag, holds in (
+                    ("drop_block", drops),
+                    ("manual_thinking", kind == "enabled"),
+                    ("context_management", bool(body.get("context_management"))),
+                    ("compaction", isinstance(compaction, dict)),
+                    ("budget_below_minimum", starved),
+                )
+                if holds
+            ]
         ),
     )
 
