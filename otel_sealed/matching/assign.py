@@ -4,16 +4,17 @@ Model. The turns of the line came in one after the other, and a request replays 
 with edits: it lacks some, has others, and changed some. So this is an alignment of two sequences,
 the blocks of the turns and the places of the model:
 
-1. *Anchors.* A place whose certain evidence names one turn of the line is of that turn; so is one
-   whose text or call is that of a turn in its place, or of one turn and said in no other message. A
-   bare seal, but a compaction, was moved, and anchors nothing, where its run is of one other turn
-   by all else, or where its own block is found elsewhere. The longest run of anchors in order of
-   the turns is the skeleton. Of the others, those with certain evidence were moved, the rest are
-   coincidence.
+1. *Anchors.* A place whose certain evidence names one turn of the line is of that turn. So is one
+   whose text or call is that of the turn that such a place of its message is of; else of a turn in
+   its place; else of one turn and said in no other message. A block is in one place, by the best
+   evidence. A bare seal, but a compaction, was moved, and anchors nothing, where its run is of one
+   other turn by all else, or where it is next to another text and its own block is elsewhere. The
+   longest run of anchors in order of the turns is the skeleton. Of the others, those with certain
+   evidence were moved, the rest are coincidence.
 2. *Gaps.* Between two anchors, blocks and places are matched by the keys they share: the longest
    common subsequence, of several the one with the latest. A block is matched once.
 3. *Whole turns.* Turns without a place and runs without a turn, between the same anchors, are
-   matched in order at the least cost.
+   matched in order at the least cost. A run behind the result of a call is of a later turn than it.
 4. *The rest.* A place without a turn has that of the place before it in its message, then in its
    run, else after it. A run without any is nobody's.
 
@@ -25,6 +26,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -49,6 +51,9 @@ CHANGED: Final = 2
 REPLACED: Final = 5
 """What it costs that it has none of the same types: less than `2 * LOST`, since a host that
 replaces an answer is likelier than one that loses it and has another in the same place."""
+NEVER: Final = 7
+"""What it costs that a run is not later than the result of a call of its turn: more than
+`2 * LOST`, so that leaving both out is always cheaper."""
 LOST: Final = 3
 """What a turn without a run costs, and a run without a turn: more than a change, so that a changed
 turn is found in its place."""
@@ -137,18 +142,21 @@ class _Assignment:
     def anchor(self) -> None:
         """Find the anchors, and the skeleton among them."""
         named = self._certain()
-        shown = dict(self._shown([slot for slot in range(len(self._slots)) if slot not in named]))
+        rest = [slot for slot in range(len(self._slots)) if slot not in named]
+        shown = dict(self._shown(rest))
         bare = {slot: turn for slot, turn in named.items() if self._bare(slot, turn)}
         taken: set[tuple[int, int]] = set()
         fixed = [self._anchor(*one, taken) for one in named.items() if one[0] not in bare]
-        weaker = [self._anchor(*one, taken) for one in shown.items()]
-        swapped = set(self._swaps(named, shown, bare))
-        for slot, turn in bare.items():
-            one = self._anchor(slot, turn, taken)
-            if slot not in swapped and one.part >= 0:
-                fixed.append(one)
-            else:
-                self._swapped.add(slot)
+        self._swapped.update(self._swaps(named, shown, bare, taken))
+        alone = {slot: turn for slot, turn in bare.items() if not self._says(slot, turn)}
+        fixed += self._own_bare({k: v for k, v in bare.items() if k not in alone}, taken)
+        beside = dict(self._beside(rest, named))
+        found = [
+            self._anchor(*one, taken)
+            for one in (beside | {k: v for k, v in shown.items() if k not in beside}).items()
+        ]
+        weaker = sorted(one for one in found if one.part >= 0)
+        fixed += self._own_bare(alone, taken)
         fixed.sort()
         place = attrgetter("slot")
         for before, after in pairwise((_FIRST, *_longest(fixed), self._end)):
@@ -205,25 +213,63 @@ class _Assignment:
                     yield slot, (placed or holders)[0]
                     break
 
+    def _beside(self, slots: Sequence[int], named: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+        """Those of some places whose text or call is of the one turn that is named next to it."""
+        turns: dict[int, set[int]] = {}
+        for slot, turn in named.items():
+            if slot not in self._swapped:
+                turns.setdefault(self._slots[slot][0], set()).add(turn)
+        for slot in slots:
+            here = turns.get(self._slots[slot][0], ())
+            for key in self._texts(slot) if here else ():
+                found = [turn for turn in self._like(slot, key) if turn in here]
+                if len(found) == 1:
+                    yield slot, found[0]
+                    break
+
+    def _own_bare(self, bare: Mapping[int, int], taken: set[tuple[int, int]]) -> Iterator[_Anchor]:
+        """The anchors of bare seals that were not moved; of the others it is noted."""
+        for slot, turn in bare.items():
+            if slot in self._swapped:
+                continue
+            one = self._anchor(slot, turn, taken)
+            if one.part >= 0:
+                yield one
+            else:
+                self._swapped.add(slot)
+
+    def _says(self, slot: int, turn: int) -> bool:
+        """Whether what a place shows, if anything, is what the turn showed."""
+        payload = self._block(slot).payload
+        return not payload or turn in self._holders.get(payload, [])
+
     def _swaps(
-        self, named: Mapping[int, int], shown: Mapping[int, int], bare: Mapping[int, int]
+        self,
+        named: Mapping[int, int],
+        shown: Mapping[int, int],
+        bare: Mapping[int, int],
+        taken: Collection[tuple[int, int]],
     ) -> Iterator[int]:
         """The places with a bare seal of another turn than the one their run is of.
 
         That is the one turn its ids, calls and texts are of, or else the one that answered what is
-        before it. A seal in its own turn's place is not swapped.
+        before it. A seal in its own turn's place is not swapped, nor one in a block that the other
+        turn has none of left: that is its own block, in another place.
         """
         run_of = [at for at, run in enumerate(self._runs) for _ in run]
         turns: dict[int, set[int]] = {}
         for slot, turn in (*shown.items(), *named.items()) if bare else ():
-            turns.setdefault(run_of[slot], set()).add(turn)
-        for slot, turn in bare.items():
-            turns[run_of[slot]].discard(turn)
+            if slot not in bare:
+                turns.setdefault(run_of[slot], set()).add(turn)
         for slot, turn in bare.items():
             here = self._placed.get(self._chains[self._slots[slot][0]], ())
             start = self._placed.get(self._chains[self._runs[run_of[slot]][0][0]], ())
-            others = turns[run_of[slot]] or {*start}
-            if turn not in here and len(others) == 1 and turn not in others:
+            others = turns.get(run_of[slot]) or {*start}
+            if turn in here or turn in others or len(others) != 1:
+                continue
+            kind, (other,) = self._block(slot).kind, others
+            blocks = enumerate(self._turns[other].blocks)
+            if any(b.sealed and b.kind is kind and (other, at) not in taken for at, b in blocks):
                 yield slot
 
     def _look(self, key: bytes) -> tuple[int, ...]:
@@ -362,11 +408,14 @@ class _Assignment:
     def _whole(self, runs: Sequence[int], low: int, high: int, owned: Collection[int]) -> None:
         """Match runs without a turn with turns without a place, from `low` to before `high`."""
         turns = [at for at in range(low, high) if self._turns[at].number not in owned]
-        if min(len(turns), len(runs)) > MAX_GAP:
+        if not turns or min(len(turns), len(runs)) > MAX_GAP:
             return
+        over = self._over
 
         def cost(turn: int, run: int) -> int:
             places = self._runs[run]
+            if turn <= over[run]:
+                return NEVER
             if turn in self._placed.get(self._chains[places[0][0]], ()):
                 return 0
             types = {block.type for block in self._turns[turn].blocks}
@@ -375,6 +424,28 @@ class _Assignment:
 
         for turn, run in _cheapest(turns, runs, cost):
             self.owner.update(dict.fromkeys(self._runs[run], self._turns[turn].number))
+
+    @cached_property
+    def _over(self) -> list[int]:
+        """For each run the newest turn that a result before it answers, -1 for none."""
+        newest, at, found = -1, 0, []
+        for run in self._runs:
+            for message in self._messages[at : run[0][0]]:
+                for block in message.blocks:
+                    spend()
+                    if block.kind is Kind.RESULT:
+                        newest = max(newest, *self._answered(block))
+            at = run[-1][0] + 1
+            found.append(newest)
+        return found
+
+    def _answered(self, result: Block) -> Iterator[int]:
+        """The one turn whose call has the id of a result, or -1."""
+        yield -1
+        for key in result.anchors:
+            holders = self._holders.get(key, [])
+            if len(holders) == 1:
+                yield holders[0]
 
     # -- 4. the rest ---------------------------------------------------------------------------
 

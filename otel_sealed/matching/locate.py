@@ -33,12 +33,16 @@ def locate(
     without: Collection[int] = (),
     absent: int = sys.maxsize,
 ) -> Lineage:
-    """The lineage of a request. `chains[i]` is the rolling digest of all messages before `i`.
+    """The lineage of a request. `chains[i]` is the rolling digest of the first `i` messages.
+
+    There is one more of them than messages.
 
     `continues`: where nothing is found, the request follows the last turn of `conversation`.
     `without`: turns that are not looked at. `absent`: how many turns in a row that are not in the
     request have rows all the same.
     """
+    *before, chain = chains
+    chains = tuple(before)
     expect(ledger, messages, chains)
     claims = collect(ledger, messages, chains, conversation, without)
     if not (claims.counts or reference or conversation):
@@ -50,21 +54,22 @@ def locate(
     )
     voted = best_tip(claims, continues=continues)
     follows = continues and not reference
-    tip = _tip(claims, voted, held, messages, follows=follows)
+    tip = _tip(claims, voted, held, messages, chain, follows=follows)
     own = () if held and held[-1].number == tip else line_to(ledger, tip, least, absent)
     line = {turn.number: turn for turn in (*held, *own)}
-    elsewhere = claims.backed | claims.certain
-    for number in sorted(elsewhere.keys() - line.keys()):
-        turn = ledger.get(number)
-        if turn is not None and not _rival(elsewhere[number], line):
-            line[number] = turn
-    turns = tuple(line[n] for n in sorted(line))
-    assigned = assign(messages, chains, claims.runs, turns)
+    more = dict(_elsewhere(claims, line))
+    assigned = assign(messages, chains, claims.runs, _ordered(line | more))
+    gone = more.keys() - claims.certain.keys() - {*assigned.owner.values()}
+    if gone:
+        more = {n: turn for n, turn in more.items() if n not in gone}
+        assigned = assign(messages, chains, claims.runs, _ordered(line | more))
+    line |= more
+    turns = _ordered(line)
     ahead = _ahead(claims, assigned.owner, tip) if follows else ()
     if ahead:
         tip = ahead[-1].number
         line.update((turn.number, turn) for turn in ahead)
-        turns = (*turns, *ahead)
+        turns = _ordered(line)
         assigned = assign(messages, chains, claims.runs, turns)
     owner = assigned.owner
     solid = claims.certain.keys() | _solid(claims, assigned, messages)
@@ -86,6 +91,22 @@ def locate(
     )
 
 
+def _elsewhere(claims: Claims, line: Mapping[int, Turn]) -> Iterator[tuple[int, Turn]]:
+    """The turns beside the line that the evidence names, and of which it is not only a copy.
+
+    Those without certain evidence are in the request only if a place turns out to be theirs.
+    """
+    found = claims.backed | claims.certain
+    for number in sorted(found.keys() - line.keys()):
+        turn = claims.ledger.get(number)
+        if turn is not None and not _rival(found[number], line):
+            yield number, turn
+
+
+def _ordered(line: Mapping[int, Turn]) -> tuple[Turn, ...]:
+    return tuple(line[n] for n in sorted(line))
+
+
 def _solid(claims: Claims, assigned: Assigned, messages: Sequence[Message]) -> set[int]:
     """The turns with a call or long text of theirs in a run without a seal that nobody issued."""
     found: set[int] = set()
@@ -105,7 +126,13 @@ def _shows(message: Message, index: int) -> bool:
 
 
 def _tip(
-    claims: Claims, voted: int, held: Sequence[Turn], messages: Sequence[Message], *, follows: bool
+    claims: Claims,
+    voted: int,
+    held: Sequence[Turn],
+    messages: Sequence[Message],
+    chain: bytes,
+    *,
+    follows: bool,
 ) -> int:
     """The newest turn the request continues, or -1: voted for, held by the server, or the last.
 
@@ -121,7 +148,8 @@ def _tip(
         spend()
         turn = claims.ledger.get(tip)
         tip = -1 if turn is None else turn.parent
-    return _behind(claims.ledger, tip, claims.conversation if follows and claims.compacted else b"")
+    transcript = claims.conversation if follows and claims.compacted else b""
+    return _behind(claims.ledger, tip, transcript, chain)
 
 
 def _ahead(claims: Claims, owner: Mapping[SlotAt, int], tip: int) -> tuple[Turn, ...]:
@@ -227,12 +255,13 @@ def summarised(
     return None
 
 
-def _behind(ledger: Found, tip: int, transcript: bytes) -> int:
+def _behind(ledger: Found, tip: int, transcript: bytes, chain: bytes) -> int:
     """The newer compaction of the conversation where the request ends on an older one.
 
     A request that ends on a compaction although the same conversation went on to compact again is
     a resume from an old checkpoint; one that replays anything after it is a fork, but not in a
-    `transcript`, the key of a conversation with an older one in the request.
+    `transcript`, the key of a conversation with an older one in the request. One that was answered
+    before (by its `chain`) is asked again: it was sent when nothing newer was there.
     """
     turn = ledger.get(tip) if tip >= 0 else None
     if turn is None or not (compacts(turn) or transcript):
@@ -240,6 +269,8 @@ def _behind(ledger: Found, tip: int, transcript: bytes) -> int:
     conversation = transcript or turn.conversation
     later = [t for t in line_to(ledger, ledger.last(conversation)) if t.number >= tip]
     if not later or later[0].number != tip:
+        return tip
+    if any(t.chain == chain for t in later[1:2] if chain):
         return tip
     return next((t.number for t in reversed(later) if compacts(t)), tip)
 

@@ -97,7 +97,7 @@ def whole(asked: Asked) -> Judged:
     search = Search(sent.body, asked.tools.dialect, core.digest)
     names = asked.tools.names(asked.facts.vendor)
     opens = _opens(asked)
-    lineage = Lineage() if opens else _located(asked, chains, names, search)
+    lineage = Lineage() if opens else _located(asked, chains, chain, names, search)
     told = None
     if not lineage.turns and len(core.ledger):
         told = summarised(core.ledger, search.told(), asked.hint, core.absent)
@@ -131,7 +131,9 @@ def _opens(asked: Asked) -> bool:
     )
 
 
-def _located(asked: Asked, chains: tuple[bytes, ...], names: Names, search: Search) -> Lineage:
+def _located(
+    asked: Asked, chains: tuple[bytes, ...], chain: bytes, names: Names, search: Search
+) -> Lineage:
     """The turns a request replays, without those of which nothing but their place is there."""
     core, messages = asked.core, asked.sent.messages
     without: frozenset[int] = frozenset()
@@ -139,7 +141,7 @@ def _located(asked: Asked, chains: tuple[bytes, ...], names: Names, search: Sear
         lineage = locate(
             core.ledger,
             messages,
-            chains,
+            (*chains, chain),
             conversation=asked.hint,
             continues=asked.exchange.continues,
             reference=asked.facts.reference_key,
@@ -147,8 +149,8 @@ def _located(asked: Asked, chains: tuple[bytes, ...], names: Names, search: Sear
             absent=core.absent,
         )
         turns, places = rejected(lineage, messages, chains, names, search)
-        if not turns or len(without) >= _MOST_DOUBTED:
-            break
+        if turns <= without or len(without) >= _MOST_DOUBTED:
+            break  # those that are looked at no more may be in the line of others all the same
         without |= turns
     if not places:
         return lineage
@@ -168,7 +170,7 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
     lineage = locate(
         Above(core.ledger, stand.tip),
         messages,
-        chains,
+        (*chains, chain),
         conversation=asked.hint,
         continues=asked.exchange.continues,
         absent=core.absent,

@@ -7,7 +7,6 @@ reports they have alone. Of answers to one request, which was recorded first dec
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,9 +64,6 @@ def test_of_answers_to_one_request_the_first_recorded_is_like_the_last(
     assert found[0] == found[1]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="who asks again is taken for one who resumes an old checkpoint"
-)
 def test_of_two_compactions_that_one_request_brought_either_may_be_sent() -> None:
     """The request that the second compaction answered was asked again, and compacted again.
 

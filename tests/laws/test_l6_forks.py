@@ -10,7 +10,6 @@ caller says that the request continues the last one.
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,7 +69,6 @@ def test_a_seal_of_a_later_turn_is_not_at_home_in_the_message_of_an_earlier_one(
     assert [] == [row for row in seals if row.fate == "intact"]
 
 
-@pytest.mark.xfail(strict=True, reason="an answer is given to a missing turn by order alone")
 def test_the_answer_to_a_result_is_not_that_of_the_turn_whose_call_it_was() -> None:
     """The window begins with the result of a call whose turn is gone; "OK." answers it."""
     talk = Talk("anthropic", "one", (Answer("TC"), Answer("TC"), Answer("S", (1,))))

@@ -143,7 +143,7 @@ def test_a_request_is_located_in_it(ledger: Ledger) -> None:
     messages = tuple(
         Message(at, Speaker.MODEL, recorded.blocks, b"") for at, recorded in enumerate((one, two))
     )
-    lineage = locate(ledger, messages, (b"", b""))
+    lineage = locate(ledger, messages, (b"",) * 3)
     assert (lineage.turns, lineage.tip) == ((one, two), two.number)
     assert lineage.owner == {(0, 0): one.number, (1, 0): two.number}
 

@@ -127,7 +127,7 @@ def test_a_request_is_located_in_few_round_trips(server: str, made: list[SharedL
 
     for name_ in ("numbers", "records", "newest"):
         setattr(store, name_, counted(getattr(store, name_)))
-    lineage = locate(there, messages, tuple(b"" for _ in messages))
+    lineage = locate(there, messages, (b"",) * (len(messages) + 1))
     assert lineage.turns == tuple(recorded)
     assert trips[0] <= 4
 
