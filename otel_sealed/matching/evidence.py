@@ -52,7 +52,8 @@ class Claims:
 
     `counts`: by tier and the turns that hold a key, how many places have such a key. `certain`: the
     turns that certain evidence names, each with the sets of turns that such places name with it;
-    `backed`: the same of a long text, or a call, in the place of one turn. `sure`: by place of the
+    `backed`: the same of a long text, or a call, in the place of one turn, and of a long thought
+    whose seal is gone. `sure`: by place of the
     model, the turns certain evidence names. `unknown`: messages with a seal that no turn has.
     `runs`: places of the model with nobody else between them. `compacted`: whether a known
     compaction is in the request. `hits`, `misses`: lookups by strong keys.
@@ -138,15 +139,24 @@ class Claims:
         self._count(Tier.PLACE, here)
         if message.joined and all(block.payload != message.joined for block in blocks):
             self._text(self.look(message.joined), message.joined_chars, here)
+        stripped = not any(b.sealed for b in blocks)
         for block in blocks:
             if block.payload and (not unseen or block.kind is not Kind.CALL):
-                self._text(self.look_like(block), block.payload_chars, here)
+                numbers = self.look_like(block)
+                self._text(numbers, block.payload_chars, here)
+                if stripped and block.kind is Kind.REASONING and identifies(block):
+                    self._thought(numbers)
 
     def _text(self, numbers: tuple[int, ...], chars: int, here: Collection[int]) -> None:
         backed = tuple(n for n in numbers if n in here)
         self._count(Tier.BACKED if backed else text_tier(chars), backed or numbers)
         if len(backed) == 1 and text_tier(chars) is Tier.SUPPORTING:
             self.backed.setdefault(backed[0], []).append(numbers)
+
+    def _thought(self, numbers: tuple[int, ...]) -> None:
+        """A long thought without a seal: hardly any answer thinks the same, so it is the turn's."""
+        if len(numbers) == 1:
+            self.backed.setdefault(numbers[0], []).append(numbers)
 
     def _count(self, tier: Tier, numbers: tuple[int, ...]) -> None:
         if numbers:
