@@ -1,9 +1,10 @@
 """Pairing: which sent block is which received one, within one turn.
 
 A block is recognised by the first of these that holds for a pair both still free: an id; equal
-visible payload; an equal seal; and last its place, when it is the only sealed block of its type
-left between two recognised neighbours. Identity of the carrier comes before identity of the seal:
-a seal found on another recognised carrier has been moved, it does not move its carrier.
+visible payload with an equal seal; equal visible payload; an equal seal; and last its place, when
+it is the only sealed block of its type left between two recognised neighbours. Identity of the
+carrier comes before identity of the seal: a seal found on another recognised carrier has been
+moved, it does not move its carrier.
 
 Both sides are gone through in their order, and the first free sent block that fits is taken. Each
 kind of evidence has an index of the region, so that the work is linear in received and sent blocks.
@@ -85,7 +86,7 @@ def _ids(block: Block) -> Iterator[Hashable]:
     return ((block.kind, anchor) for anchor in block.anchors)
 
 
-def _payload(block: Block) -> Iterator[Hashable]:
+def _payload(block: Block) -> Iterator[tuple[str, bytes]]:
     if block.payload:
         yield block.type, block.payload
 
@@ -99,6 +100,14 @@ def _sent_seals(block: Block) -> Iterator[Hashable]:
     return (v.canon for v in block.values if v.state is State.PRESENT and v.canon)
 
 
+def _came_whole(block: Block) -> Iterator[Hashable]:
+    return ((*shown, seal) for shown in _payload(block) for seal in _came_seals(block))
+
+
+def _sent_whole(block: Block) -> Iterator[Hashable]:
+    return ((*shown, seal) for shown in _payload(block) for seal in _sent_seals(block))
+
+
 def _came_marker(block: Block) -> Iterator[Hashable]:
     if block.kind is Kind.MARKER and not block.values:
         yield block.type
@@ -110,6 +119,7 @@ def _type(block: Block) -> Iterator[Hashable]:
 
 _EVIDENCE: tuple[tuple[Keys, Keys], ...] = (
     (_ids, _ids),
+    (_came_whole, _sent_whole),
     (_payload, _payload),
     (_came_seals, _sent_seals),
     (_came_marker, _type),

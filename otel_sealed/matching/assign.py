@@ -7,10 +7,11 @@ the blocks of the turns and the places of the model:
 1. *Anchors.* A place whose certain evidence names one turn of the line is of that turn. So is one
    whose text or call is that of the turn that such a place of its message is of; else of a turn in
    its place; else of one turn and said in no other message. A block is in one place, by the best
-   evidence. A bare seal, but a compaction, was moved, and anchors nothing, where its run is of one
-   other turn by all else, or where it is next to another text and its own block is elsewhere. The
-   longest run of anchors in order of the turns is the skeleton. Of the others, those with certain
-   evidence were moved, the rest are coincidence.
+   evidence, and a text next to a seal that is none of these turns' is the weakest. A bare seal, but
+   a compaction, was moved, and anchors nothing, where its run is of one other turn by all else, or
+   where it is next to another text and its own block is elsewhere. The longest run of anchors in
+   order of the turns is the skeleton. Of the others, those with certain evidence were moved, the
+   rest are coincidence.
 2. *Gaps.* Between two anchors, blocks and places are matched by the keys they share: the longest
    common subsequence, of several the one with the latest. A block is matched once.
 3. *Whole turns.* Turns without a place and runs without a turn, between the same anchors, are
@@ -151,12 +152,13 @@ class _Assignment:
         alone = {slot: turn for slot, turn in bare.items() if not self._says(slot, turn)}
         fixed += self._own_bare({k: v for k, v in bare.items() if k not in alone}, taken)
         beside = dict(self._beside(rest, named))
-        found = [
-            self._anchor(*one, taken)
-            for one in (beside | {k: v for k, v in shown.items() if k not in beside}).items()
-        ]
-        weaker = sorted(one for one in found if one.part >= 0)
+        others = {slot: turn for slot, turn in shown.items() if slot not in beside}
+        sealed = {slot for slot in others if self._slots[slot][0] in self._unknown}
+        found = [self._anchor(*one, taken) for one in beside.items()]
+        found += [self._anchor(*one, taken) for one in others.items() if one[0] not in sealed]
         fixed += self._own_bare(alone, taken)
+        found += [self._anchor(slot, others[slot], taken) for slot in sorted(sealed)]
+        weaker = sorted(one for one in found if one.part >= 0)
         fixed.sort()
         place = attrgetter("slot")
         for before, after in pairwise((_FIRST, *_longest(fixed), self._end)):
@@ -269,7 +271,9 @@ class _Assignment:
                 continue
             kind, (other,) = self._block(slot).kind, others
             blocks = enumerate(self._turns[other].blocks)
-            if any(b.sealed and b.kind is kind and (other, at) not in taken for at, b in blocks):
+            left = sum(b.sealed and b.kind is kind and (other, at) not in taken for at, b in blocks)
+            there = (s for s, t in shown.items() if t == other and run_of[s] == run_of[slot])
+            if left > sum(self._block(one).kind is kind for one in there):
                 yield slot
 
     def _look(self, key: bytes) -> tuple[int, ...]:

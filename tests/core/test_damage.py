@@ -13,7 +13,16 @@ from tests.core.builders import MINT, message, text, thinking, use
 from tests.core.conversations import KEY, MATRIX
 from tests.core.damage import watched
 
-SEEDS = (*range(int(os.environ.get("OTEL_SEALED_LAWS", "0")) or 12), 55, 202, 649, 731, 989)
+SEEDS = (
+    *range(int(os.environ.get("OTEL_SEALED_LAWS", "0")) or 12),
+    55,
+    105,
+    134,
+    202,
+    649,
+    731,
+    989,
+)
 """Hosts of each dialect; as many as examples of a law in the long profile (`.ci/run laws`).
 
 The last ones were accused, or were judged without end, before what they show was understood."""
@@ -69,3 +78,23 @@ def test_a_thought_without_its_seal_is_found_where_its_turn_is_not_in_the_line()
 def _asks(history: list[Any]) -> dict[str, Any]:
     asked = {"model": "claude-opus-5", "max_tokens": 9, "messages": history}
     return {**asked, "thinking": {"type": "adaptive"}}
+
+
+SAID = "Hello! How can I help you today?"
+
+
+def test_of_two_places_with_the_same_words_a_block_is_the_one_with_its_seal() -> None:
+    """A message that another process saw is next to one of ours that says the same."""
+    MINT.begin("two of the same words")
+    tracker = Tracker(KEY)
+    parts = [{"text": SAID, "thoughtSignature": MINT.seal()} for _ in range(2)]
+    question = {"role": "user", "parts": [{"text": "Question."}]}
+    ours = {"candidates": [{"content": {"role": "model", "parts": parts[1:]}}]}
+    api = Api.GENERATE_CONTENT
+    tracker.observe(Exchange(api, request={"contents": [question]}, response=ours, status=200))
+    both = [{"role": "model", "parts": [part]} for part in parts]
+    sent = {"contents": [question, *both, question]}
+    report = tracker.observe(Exchange(api, request=sent, status=200))
+    assert [("intact", "contents.2.parts.0"), ("unknown", "contents.1.parts.0")] == sorted(
+        (f.fate.value, f.returned) for f in report.findings if f.artifact.endswith("signature")
+    )
