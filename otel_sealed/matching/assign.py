@@ -5,13 +5,13 @@ with edits: it lacks some, has others, and changed some. So this is an alignment
 the blocks of the turns and the places of the model:
 
 1. *Anchors.* A place whose certain evidence names one turn of the line is of that turn. So is one
-   whose text or call is that of the turn that such a place of its message is of; else of a turn in
-   its place; else of one turn and said in no other message. A block is in one place, by the best
-   evidence, and a text next to a seal that is none of these turns' is the weakest. A bare seal, but
-   a compaction, was moved, and anchors nothing, where its run is of one other turn by all else, or
-   where it is next to another text and its own block is elsewhere. The longest run of anchors in
-   order of the turns is the skeleton. Of the others, those with certain evidence were moved, the
-   rest are coincidence.
+   whose text or call is that of the turn that such a place of its message, else of its run, is of;
+   else of a turn in its place; else of one turn and said in no other message. A block is in one
+   place, by the best evidence, and a text next to a seal that is none of these turns' is the
+   weakest. A bare seal, but a compaction, was moved, and anchors nothing, where its run is of one
+   other turn by all else, or where it is next to another text and its own block is elsewhere. The
+   longest run of anchors in order of the turns is the skeleton. Of the others, those with certain
+   evidence were moved, the rest are coincidence.
 2. *Gaps.* Between two anchors, blocks and places are matched by the keys they share: the longest
    common subsequence, of several the one with the latest. A block is matched once.
 3. *Whole turns.* Turns without a place and runs without a turn, between the same anchors, are
@@ -118,6 +118,7 @@ class _Assignment:
         self._turns = turns
         self._at = {turn.number: at for at, turn in enumerate(turns)}
         self._slots = [slot for run in runs for slot in run]
+        self._run_of = [at for at, run in enumerate(runs) for _ in run]
         self._skeleton: list[_Anchor] = []
         self._swapped: set[int] = set()
         self._unknown: set[int] = set()
@@ -216,18 +217,30 @@ class _Assignment:
                     break
 
     def _beside(self, slots: Sequence[int], named: Mapping[int, int]) -> Iterator[tuple[int, int]]:
-        """Those of some places whose text or call is of the one turn that is named next to it."""
-        turns: dict[int, set[int]] = {}
+        """Those of some places whose text or call is of the one turn that is named next to it.
+
+        That is in its message, else in its run.
+        """
+        messages: dict[int, set[int]] = {}
+        runs: dict[int, set[int]] = {}
         for slot, turn in named.items():
             if slot not in self._swapped:
-                turns.setdefault(self._slots[slot][0], set()).add(turn)
+                messages.setdefault(self._slots[slot][0], set()).add(turn)
+                runs.setdefault(self._run_of[slot], set()).add(turn)
         for slot in slots:
-            here = turns.get(self._slots[slot][0], ())
-            for key in self._texts(slot) if here else ():
-                found = [turn for turn in self._like(slot, key) if turn in here]
-                if len(found) == 1:
-                    yield slot, found[0]
+            for near in (messages.get(self._slots[slot][0]), runs.get(self._run_of[slot])):
+                found = self._one_of(near, slot) if near else None
+                if found is not None:
+                    yield slot, found
                     break
+
+    def _one_of(self, turns: Collection[int], slot: int) -> int | None:
+        """The turn that has the first key of a place that exactly one of some turns has."""
+        for key in self._texts(slot):
+            found = [turn for turn in self._like(slot, key) if turn in turns]
+            if len(found) == 1:
+                return found[0]
+        return None
 
     def _own_bare(self, bare: Mapping[int, int], taken: set[tuple[int, int]]) -> Iterator[_Anchor]:
         """The anchors of bare seals that were not moved; of the others it is noted."""
@@ -258,7 +271,7 @@ class _Assignment:
         before it. A seal in its own turn's place is not swapped, nor one in a block that the other
         turn has none of left: that is its own block, in another place.
         """
-        run_of = [at for at, run in enumerate(self._runs) for _ in run]
+        run_of = self._run_of
         turns: dict[int, set[int]] = {}
         for slot, turn in (*shown.items(), *named.items()) if bare else ():
             if slot not in bare:

@@ -80,3 +80,10 @@ def test_a_text_that_many_say_is_not_that_of_a_turn_whose_parent_another_answer_
     answers = (Answer("TC"), Answer("TC"), Answer("S", (2,), sealed=False))
     talk = Talk("interactions", "one", answers)
     assert [] == accused(talk, stranger_behind(talk, 1, common=2))
+
+
+def test_a_call_next_to_its_own_thought_is_not_that_of_a_turn_another_answer_replaced() -> None:
+    """Both turns made the same short call; the first one without an id, which would say whose."""
+    one, two = Answer("TC", (0, 1), named=False), Answer("TC", (0, 1))
+    talk = Talk("interactions", "one", (one, two))
+    assert [] == accused(talk, stranger_behind(talk, 1))
