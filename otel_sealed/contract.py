@@ -208,7 +208,8 @@ class Carrier:
     of the seal; `children`: keys that hold nested carriers; `keys`: further keys that are known
     and not compared, `hollow` those that are while they hold nothing; `envelope`: the artifact name
     for gained keys, empty where nobody minds; `passed`: gained keys that are the vendor's own,
-    whatever their value; `paired`: must be sent with the next item of its response; `paired_by_id`:
+    whatever their value; `filled`: keys that the provider fills in, with a value that may change;
+    `paired`: must be sent with the next item of its response; `paired_by_id`:
     as such a next item it is known by the id of the server's alone; `orphan`: its artifact name
     when it is sent without the item it came with; `nested`: it is found inside other blocks only;
     `listed`: the key of the list that holds it, where a message has several.
@@ -230,6 +231,7 @@ class Carrier:
     hollow: frozenset[str] = frozenset()
     envelope: str = ""
     passed: frozenset[str] = frozenset()
+    filled: frozenset[str] = frozenset()
     paired: bool = False
     paired_by_id: bool = False
     orphan: str = ""
@@ -259,6 +261,8 @@ class RawMessage:
 class RawAnswer:
     """A response before reading. `parts` as in `RawMessage`, `path` the place of all of them.
 
+    `thread` is the id of the conversation of the server's that it became part of.
+
     `cut` are the places of parts whose seal a stream had begun and not ended; `anew` are parts,
     with the places of those in `parts`, whose seals another event of the stream brought in other
     bytes. A folded stream has them under keys of its own, `cut` and `anew`, next to `complete`.
@@ -267,6 +271,7 @@ class RawAnswer:
     parts: tuple[tuple[str, Json], ...] = field(repr=False)
     path: str = ""
     id: str = field(default="", repr=False)
+    thread: str = field(default="", repr=False)
     model: str = ""
     stop: str = ""
     complete: bool = True

@@ -76,11 +76,12 @@ OWN_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "X12",
-        "who holds an answer that nobody here saw may hold what it continued, too",
+        "who holds an answer, or a conversation, that nobody here saw may hold what came before it",
         fates=frozenset({Fate.DROPPED, Fate.SUBSTITUTED, Fate.ORPHANED}),
         verdict=Verdict.UNVERIFIABLE,
         when=frozenset({Trait.UNSEEN_REFERENCE}),
-        source="S response_create_params.py: previous_response_id; other workers answer, too",
+        source="S response_create_params.py: previous_response_id, conversation; other workers"
+        " answer, too",
     ),
     Rule(
         "X8",

@@ -282,6 +282,8 @@ class Trait(StrEnum):
     """the model reads the reasoning of all turns"""
     STORED = "stored"
     """the server keeps the response"""
+    STORE_UNKNOWN = "store_unknown"
+    """nothing says whether the server keeps the response, whose request was not seen"""
     FIRST_CALL = "first_call"
     """the first call of its step"""
     ON_CALL = "on_call"

@@ -326,7 +326,7 @@ def _shared_traits(asked: Asked, lineage: Lineage, *, is_summary: bool) -> set[T
     facts, found = asked.facts, set()
     if facts.vendor not in KNOWN_VENDORS:
         found.add(Trait.UNKNOWN_VENDOR)
-    if facts.reference not in ("", "conversation") and not lineage.held:
+    if facts.reference and not lineage.held:
         found.add(Trait.UNSEEN_REFERENCE)
     if is_summary:
         found.add(Trait.CLIENT_COMPACTION)

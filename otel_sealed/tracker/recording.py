@@ -76,7 +76,8 @@ def remember(core: Core, tools: Tools, came: Came) -> Turn | None:
         origin=came.exchange.origin,
         joined=joined,
         joined_chars=chars,
-        thread=facts.reference_key if facts.reference == "conversation" else b"",
+        thread=tools.reader.name(answer.thread)
+        or (facts.reference_key if facts.reference == "conversation" else b""),
         context=answer.context,
         parent=parent,
     )

@@ -382,7 +382,7 @@ class Reader:
             return ()
         return tuple(
             self._digest.raw(b"x", d.counted([key, value]))
-            if key not in _CACHE_KEYS and key not in carrier.passed
+            if key not in _CACHE_KEYS and key not in carrier.passed | carrier.filled
             else self._digest.raw(b"x", d.utf8(key))
             for key, value in part.items()
             if key not in known and value is not None and (value or key not in carrier.hollow)

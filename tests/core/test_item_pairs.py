@@ -214,6 +214,20 @@ def test_another_key_and_that_of_codex_breaks_everywhere() -> None:
     assert found == [(ENVELOPE, "envelope_modified", "breaks", "O23")]
 
 
+@pytest.mark.parametrize("key", ["status", "created_by"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_key_that_the_provider_fills_in_is_not_added_by_a_host(key: str, *, kept: bool) -> None:
+    """O23: `Unknown parameter: 'input[1].status'`. One that came may go back, whatever it says."""
+    item = reasoning() | ({key: "in_progress"} if kept else {})
+    found = rows(response(item, call()), sets(key, "completed", "reasoning"))
+    assert found == ([] if kept else [(ENVELOPE, "envelope_modified", "breaks", "O23")])
+
+
+@pytest.mark.parametrize("key", ["status", "created_by", "content"])
+def test_a_null_that_a_sdk_adds_is_no_key(key: str) -> None:
+    assert rows(response(reasoning(), call()), sets(key, None, "reasoning")) == []
+
+
 def retells(body: Body) -> None:
     item = body["input"][1]
     item["summary"] = [{"type": "summary_text", "text": "Made of what was readable."}]

@@ -18,6 +18,25 @@ _GONE = frozenset({F.DROPPED, F.SUBSTITUTED})
 _BROKEN = frozenset({F.MODIFIED, F.MERGED, F.SPLIT, F.RETYPED, F.FABRICATED})
 
 RULES: tuple[Rule, ...] = (
+    *(
+        rule(
+            "O8",
+            "an item without its blob resolves where it is stored; the request that would say so"
+            " was not seen, and its response does not",
+            fates,
+            V.UNVERIFIABLE,
+            when=when,
+            unless={T.ID_ABSENT, T.STORED},
+            source="ours: docs/glossary.md#verdicts",
+            checked="2026-12-01",
+        )
+        for fates, when in (
+            ({F.SERVER_HELD}, {T.REFERRED}),
+            ({F.DROPPED}, {T.REFERRED, T.STORE_UNKNOWN}),
+            ({F.DROPPED}, {T.FIELD_LOST, T.STORE_UNKNOWN}),
+            ({F.NOT_REQUESTED, F.UNSEALED}, {T.STORE_UNKNOWN}),
+        )
+    ),
     rule(
         "O27",
         "on a WebSocket the connection keeps the state, stored or not",

@@ -111,6 +111,7 @@ def _answer(body: Any) -> RawAnswer:
         parts=tuple((str(index), item) for index, item in enumerate(items)),
         path="output",
         id=as_text(body.get("id")),
+        thread=_conversation(body),
         model=as_text(body.get("model")),
         stop=_stop(body),
         store=body["store"] if isinstance(body.get("store"), bool) else None,
@@ -194,12 +195,14 @@ def _reference(body: Mapping[str, Any]) -> tuple[str, str]:
     previous = body.get("previous_response_id")
     if isinstance(previous, str) and previous:
         return "previous_response_id", previous
-    conversation = body.get("conversation")
-    if isinstance(conversation, dict):
-        conversation = conversation.get("id")
-    if isinstance(conversation, str) and conversation:
-        return "conversation", conversation
-    return "", ""
+    conversation = _conversation(body)
+    return ("conversation", conversation) if conversation else ("", "")
+
+
+def _conversation(body: Mapping[str, Any]) -> str:
+    """The id of the conversation that a request names, or a response says it is part of."""
+    named = body.get("conversation")
+    return as_text(named.get("id") if isinstance(named, dict) else named)
 
 
 def _head(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,9 +219,7 @@ def _head(body: Mapping[str, Any]) -> dict[str, Any]:
 def _traits(place: Place) -> frozenset[Trait]:
     facts, sent = place.facts, place.sent
     found = set()
-    store = place.turn.store if place.turn is not None else None
-    if (facts.store if store is None else store) is not False:
-        found.add(Trait.STORED)
+    found |= _stored(place)
     if facts.operation == "add_items" and facts.reference:
         found.add(Trait.ADDS_ITEMS)
     if facts.context == "all_turns":
@@ -239,6 +240,19 @@ def _traits(place: Place) -> frozenset[Trait]:
     if place.index < len(after := place.once_a_turn(_follower_ids)) and after[place.index]:
         found.add(Trait.FOLLOWER_ID)
     return frozenset(found)
+
+
+def _stored(place: Place) -> set[Trait]:
+    """Whether the server keeps the response: it says so, its request did, or the default holds.
+
+    Of a request that was not seen, that of now is taken to be like it where it names `store`.
+    """
+    turn, named = place.turn, place.facts.store
+    if turn is not None:
+        named = turn.store if turn.store is not None or turn.told else named
+        if named is None and not turn.told:
+            return {Trait.STORE_UNKNOWN}
+    return set() if named is False else {Trait.STORED}
 
 
 def _follower_ids(place: Place) -> tuple[bool, ...]:
