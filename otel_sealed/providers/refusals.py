@@ -3,8 +3,9 @@
 The table is shown and explained in docs/contract/common.md#refusals.
 
 One table for all dialects: a gateway passes on the words of whoever refused. Fragments are compared
-in lower case without quotes, backticks and backslashes, with single spaces; `…` is any word, and
-`not found` is said in several ways. The first class that hits wins.
+in lower case without quotes, backticks and backslashes, with single spaces; `…` is any word, `⋯`
+any path of keys, which may have spaces, and `not found` is said in several ways. The first class
+that hits wins.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
             "invalid signature in thinking block",
             "corrupted thought signature",
             "invalid thought signature",
+            "invalid thought_signature",
             "thought signature is not valid",
+            "thought_signature is not valid",
             "invalid signature",
             "invalid data in redacted_thinking",
         ),
@@ -62,6 +65,7 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
             "thinking.thinking: field required",
             "redacted_thinking.data: field required",
             "missing a thought_signature",
+            "missing a thought signature",
             "missing_thought_signature",
             "reasoning details to be preserved",
             "reasoning_details to be p",
@@ -81,8 +85,7 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
     (
         _R.PREFILL_REFUSED,
         (
-            "assistant message prefill",
-            "assistant prefill",
+            "assistant … prefill",
             "prefilling assistant",
             "pre-fill the assistant",
             "pre-filling assistant",
@@ -118,6 +121,7 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
             "thread not found",
             "previous_response_id … not found",
             "previous response with id … not found",
+            "previous response cannot be used",
             "conversation with id … not found",
             "interaction with id … not found",
         ),
@@ -145,8 +149,8 @@ FRAGMENTS: tuple[tuple[Rejection, tuple[str, ...]], ...] = (
         (
             "unknown parameter: input[",
             "input[…].content: array too long",
-            "messages.…: extra inputs are not permitted",
-            "thinking.…: extra inputs are not permitted",
+            "messages.⋯: extra inputs are not permitted",
+            "thinking.⋯: extra inputs are not permitted",
             "invalid input[…].id:",
             "invalid type for input[…].id",
             "invalid value: input[…].id",
@@ -165,6 +169,7 @@ _MAX_DEPTH = 8
 
 
 _ANY_WORD = r"\S{0,200}"  # longer than any id
+_ANY_PATH = r"[^:]{0,200}"  # as long; a colon ends it
 _LINE_ENDS = re.compile(r"(?<!\\)\\++[nrt]")
 _GONE = re.compile(
     r"(?:was not|is not|were not|could not be|cannot be) found|does not exist|no longer exists"
@@ -175,7 +180,7 @@ _GONE = re.compile(
 def _written(fragment: str) -> str:
     """A fragment as a regular expression; a word between spaces may be absent."""
     text = re.escape(fragment).replace("\\ …\\ ", rf"\ (?:{_ANY_WORD}\ )?")
-    return text.replace("…", _ANY_WORD)
+    return text.replace("…", _ANY_WORD).replace("⋯", _ANY_PATH)
 
 
 _PATTERNS = tuple(

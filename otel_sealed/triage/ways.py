@@ -119,7 +119,7 @@ WAYS: Final = (
     ),
     Way("take the keys that were added off the block", NOTHING, _only(_F.ENVELOPE_MODIFIED)),
     Way(
-        "give the item the id it came with, or none",
+        "give the item the id it came with, or none where none is asked for",
         NOTHING,
         artifacts=artifacts("openai"),
         rule=("openai", "O7"),

@@ -221,6 +221,13 @@ OTHER_WORDING = [
     (R.ENVELOPE_POLLUTED, "Invalid 'input[6].id': ''. Expected an ID that contains letters"),
     (R.ENVELOPE_POLLUTED, "Invalid 'input[12].id': 'x'. Expected an ID that begins with 'rs'."),
     (R.ENVELOPE_POLLUTED, "Missing required parameter: 'input[3].id'."),
+    (
+        R.ENVELOPE_POLLUTED,
+        "messages.1.content.0.thinking.my own key: Extra inputs are not permitted",
+    ),
+    (R.STATE_LOST, "Previous response cannot be used due to Zero Data Retention."),
+    (R.SIGNATURE_INVALID, "Request contains an invalid thought_signature."),
+    (R.PREFILL_REFUSED, "Assistant response prefill is not supported while thinking is on."),
     (R.ENVELOPE_POLLUTED, "Invalid type for 'input[0].id': expected a string, but got null."),
     (
         R.ORPHAN_REASONING,
@@ -234,6 +241,8 @@ UNRELATED = [
     "No tool output found for function call call_1.",
     "Invalid 'tools': array too long. Expected an array with maximum length 128",
     "tools.0.custom.foo: Extra inputs are not permitted",
+    "messages.0: too long; tools.0.custom.my own key: Extra inputs are not permitted",
+    "Chunked prefill is not supported.",
     "Missing required parameter: 'input[2].content'.",
     "Your identity could not be verified.",
     "The KV cache prefill failed.",

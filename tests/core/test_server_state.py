@@ -15,12 +15,16 @@ Row = tuple[str, str, str]
 Sent = Callable[[Body], list[Body]]
 
 
-def body(store: bool | None, items: list[Body], **more: str) -> Body:
+def stored(store: str | None) -> Body:
+    """What a body says of `store`: on, off or nothing."""
+    return {} if store is None else {"store": store == "on"}
+
+
+def body(store: str | None, items: list[Body], **more: str) -> Body:
     """A request that names `store`, or does not."""
-    named = {} if store is None else {"store": store}
     rest = {k: v for k, v in base("openai").items() if k != "store"}
     question: Body = {"role": "user", "content": "What is it?"}
-    return rest | named | more | {"input": [*items, question]}
+    return rest | stored(store) | more | {"input": [*items, question]}
 
 
 def judged(first: Body | None, answer: Body, second: Body) -> list[Row]:
@@ -59,31 +63,29 @@ def test_whether_an_unseen_request_was_of_the_conversation_is_not_known() -> Non
     ("first", "said_so", "verdict"),
     [
         ("unseen", None, "unverifiable"),
-        ("unseen", True, "allowed"),
-        ("unseen", False, "breaks"),
+        ("unseen", "on", "allowed"),
+        ("unseen", "off", "breaks"),
         (None, None, "allowed"),
-        (True, None, "allowed"),
-        (False, None, "breaks"),
-        (None, False, "breaks"),
+        ("on", None, "allowed"),
+        ("off", None, "breaks"),
+        (None, "off", "breaks"),
     ],
 )
-@pytest.mark.parametrize("now", [None, True, False])
+@pytest.mark.parametrize("now", [None, "on", "off"])
 def test_what_is_stored_is_what_was_said_to_be(
-    sent: Sent, first: str | bool | None, said_so: bool | None, verdict: str, now: bool | None
+    sent: Sent, first: str | None, said_so: str | None, verdict: str, now: str | None
 ) -> None:
     """By the response, by its request, by the default of a request that was seen."""
     if (first, said_so) == ("unseen", None):
         now = None  # one that names it is taken for one like the first: below
-    answer = response(reasoning(), said()) | ({} if said_so is None else {"store": said_so})
-    began = None if isinstance(first, str) else body(first, [])
+    answer = response(reasoning(), said()) | stored(said_so)
+    began = None if first == "unseen" else body(first, [])
     found = judged(began, answer, body(now, sent(answer)))
     assert [verdict] == [row[1] for row in found]
 
 
-@pytest.mark.parametrize(("now", "verdict"), [(True, "allowed"), (False, "breaks")])
-def test_an_unseen_request_is_taken_to_be_like_the_one_that_follows(
-    now: bool, verdict: str
-) -> None:
+@pytest.mark.parametrize(("now", "verdict"), [("on", "allowed"), ("off", "breaks")])
+def test_an_unseen_request_is_taken_to_be_like_the_one_that_follows(now: str, verdict: str) -> None:
     answer = response(reasoning(), said())
     found = judged(None, answer, body(now, without_blob(answer)))
     assert [verdict] == [row[1] for row in found]
@@ -91,5 +93,5 @@ def test_an_unseen_request_is_taken_to_be_like_the_one_that_follows(
 
 def test_a_reference_that_the_server_may_not_have_is_not_judged() -> None:
     answer = response(reasoning(), said())
-    found = judged(None, answer, body(False, by_reference(answer)))
+    found = judged(None, answer, body("off", by_reference(answer)))
     assert found == [("server_held", "unverifiable", "O8")]
