@@ -80,6 +80,7 @@ OWN_RULES: tuple[Rule, ...] = (
         fates=frozenset({Fate.DROPPED, Fate.SUBSTITUTED, Fate.ORPHANED}),
         verdict=Verdict.UNVERIFIABLE,
         when=frozenset({Trait.UNSEEN_REFERENCE}),
+        unless=frozenset({Trait.ADDS_ITEMS}),  # judged with what the conversation holds by then
         source="S response_create_params.py: previous_response_id, conversation; other workers"
         " answer, too",
     ),

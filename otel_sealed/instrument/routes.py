@@ -100,7 +100,7 @@ _UNREAD: Final = (
 def wires() -> tuple[Wire, ...]:
     """The paths of every API, as the dialects declare them."""
     declared = (Wire(path, d.api) for d in dialects().values() for path in d.paths)
-    return (*declared, *_UNREAD)
+    return (*declared, *(wire for wire in _UNREAD if wire.api not in dialects()))
 
 
 def wires_at(path: str) -> list[Wire]:

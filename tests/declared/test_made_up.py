@@ -1,8 +1,9 @@
-"""A made-up sealed field, declared in one provider's file and nowhere else.
+"""A made-up sealed field, declared in one provider's file and nowhere else; and a made-up dialect.
 
 A copy of the tree gets one more carrier in `sealed.py` of Anthropic, and the generators run. Then
 the guards that ask for a rule, a mutation and a strict check fail, and they alone; whatever else
-has to know a sealed field knows it.
+has to know a sealed field knows it. The same holds of one more dialect, a folder of one file: what
+its rules and samples have to say is asked for, and it is known wherever a wire has to be.
 """
 
 from __future__ import annotations
@@ -43,25 +44,59 @@ GUARDS = [
     "tests/docs/test_pages.py::test_a_page_is_what_the_code_says",
 ]
 """Every test that compares a table with the declarations."""
+UNGUARDED = {
+    "test_every_sealed_field_has_a_rule_for_its_loss",
+    "test_every_sealed_field_has_a_rule_for_another_value_in_its_place",
+    "test_every_sealed_field_has_a_mutation_that_spoils_it",
+    "test_every_sealed_field_is_verified_by_the_strict_provider",
+}
+"""What fails for a sealed field without rules, mutation and strict check."""
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree in which the field is declared."""
-    copy = tmp_path_factory.mktemp("tree")
+def copied(copy: Path) -> Path:
+    """A copy of the tree."""
     for name in COPIED:
         source = TREE / name
         if source.is_dir():
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, copy / name)
+    return copy
+
+
+def generated(copy: Path) -> Path:
+    """The same, with what is written from the declarations."""
+    for command in GENERATORS:
+        assert 0 == python(copy, *command).returncode
+    return copy
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree in which the field is declared."""
+    copy = copied(tmp_path_factory.mktemp("tree"))
     path = copy / "otel_sealed" / "providers" / "anthropic" / "sealed.py"
     text = path.read_text("utf-8")
     assert 1 == text.count(AFTER)
     path.write_text(text.replace(AFTER, CARRIER + AFTER), "utf-8")
-    for command in GENERATORS:
-        assert 0 == python(copy, *command).returncode
-    return copy
+    return generated(copy)
+
+
+@pytest.fixture(scope="module")
+def with_dialect(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree with a folder more."""
+    copy = copied(tmp_path_factory.mktemp("tree"))
+    folder = copy / "otel_sealed" / "providers" / "converse"
+    folder.mkdir()
+    shutil.copy(TREE / "tests" / "declared" / "made_up_dialect.py", folder / "__init__.py")
+    return generated(copy)
+
+
+def failures(tree: Path, *tests: str) -> set[str]:
+    """The names of the tests that fail."""
+    ran = python(tree, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *tests)
+    assert 1 == ran.returncode, ran.stdout[-2000:]
+    return set(re.findall(r"^(?:FAILED|ERROR) \S+::(\w+)", ran.stdout, re.MULTILINE))
 
 
 def python(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -76,14 +111,7 @@ def python(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_guards_that_ask_for_a_rule_a_mutation_and_a_strict_check_fail_and_no_others(
     tree: Path,
 ) -> None:
-    ran = python(tree, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *GUARDS)
-    failed = set(re.findall(r"^FAILED \S+::(\w+)", ran.stdout, re.MULTILINE))
-    assert {
-        "test_every_sealed_field_has_a_rule_for_its_loss",
-        "test_every_sealed_field_has_a_rule_for_another_value_in_its_place",
-        "test_every_sealed_field_has_a_mutation_that_spoils_it",
-        "test_every_sealed_field_is_verified_by_the_strict_provider",
-    } == failed, ran.stdout[-2000:]
+    assert UNGUARDED == failures(tree, *GUARDS)
 
 
 def test_whatever_else_has_to_know_a_sealed_field_knows_it(tree: Path) -> None:
@@ -111,3 +139,37 @@ def test_whatever_else_has_to_know_a_sealed_field_knows_it(tree: Path) -> None:
 def test_what_is_generated_names_it(tree: Path, page: str) -> None:
     assert FIELD in (tree / page).read_text("utf-8")
     assert FIELD not in (TREE / page).read_text("utf-8")
+
+
+# --------------------------------------------------------------------------------- a whole dialect
+
+
+@pytest.mark.timeout(400)
+def test_a_dialect_is_asked_for_its_rules_its_fates_and_a_sample(with_dialect: Path) -> None:
+    failed = failures(with_dialect, *GUARDS)
+    assert {
+        *UNGUARDED,
+        "test_every_fate_is_met_by_a_rule_or_impossible_for_a_reason",
+        "test_every_dialect_has_a_sample",
+        "test_a_recording_of_every_path_is_read_as_its_api",
+        "test_an_operation_that_only_counts_is_no_turn",
+        "test_a_response_of_a_wire_that_no_dialect_reads_is_not_taken_for_one_without_seals",
+        "test_what_was_thought_or_compacted_and_sealed_is_what_some_refusal_is_about",
+    } == failed
+
+
+def test_a_dialect_is_known_wherever_a_wire_has_to_be(with_dialect: Path) -> None:
+    ran = python(with_dialect, "tests/declared/look_dialect.py")
+    assert "" == ran.stderr
+    field = "converse.hidden.state"
+    known: dict[str, Any] = json.loads(ran.stdout)
+    assert {
+        "vocabulary": True,
+        "redaction": True,
+        "inspection": [[field]],
+        "evidence": ["converse", "converse"],
+        "route": True,
+        "received": [field],
+        "comparison": [[field, "dropped", "unverifiable", "X1"]],
+        "ways out": True,
+    } == known

@@ -271,7 +271,7 @@ SHAPES = (
         R.ENVELOPE_POLLUTED,
         "O18",
         "Unknown parameter: 'input[1].status'.",
-        "openai.reasoning.encrypted_content",
+        "openai.reasoning.envelope",
         _status,
         code="unknown_parameter",
     ),
