@@ -29,7 +29,7 @@ def drawn(strip: Strip, width: int) -> RenderableType:
 def title(strip: Strip) -> str:
     """`turn 3: refused (thinking_modified)`."""
     why = f" ({strip.rejection})" if strip.rejection else ""
-    return f"turn {strip.turn}: {answer(strip.said)}{why}"
+    return f"turn {strip.turn}: {answer(strip.said, strip.rejection)}{why}"
 
 
 def _band(columns: tuple[Column, ...]) -> Table:

@@ -41,7 +41,7 @@ def _lines(problem: Problem) -> Iterator[str]:
     yield f"- Versions: {versions or 'not on record'}"
     for strip in problem.strips:
         yield ""
-        yield f"Block types, turn {strip.turn} ({answer(strip.said)}):"
+        yield f"Block types, turn {strip.turn} ({answer(strip.said, strip.rejection)}):"
         yield ""
         yield "```text"
         yield f"came in:   {strip.sequence('came')}"

@@ -71,7 +71,7 @@ def table(
 def strip(found: Strip) -> str:
     """One request as a table: a column a block, what came in above what went back."""
     why = f" ({found.rejection})" if found.rejection else ""
-    name = f"Turn {found.turn}: {answer(found.said)}{why}"
+    name = f"Turn {found.turn}: {answer(found.said, found.rejection)}{why}"
     firsts = [
         bool(column.turn) and column.turn != before
         for column, before in zip(

@@ -282,7 +282,7 @@ def _incident(incident: Incident) -> tuple[str, ...]:
         html.code(lead.artifact),
         escape(lead.fate),
         html.mark(lead.verdict, lead.rule),
-        escape(f"{answer(incident.said)} {incident.rejection}".strip()),
+        escape(f"{answer(incident.said, incident.rejection)} {incident.rejection}".strip()),
         f"{incident.affected:,}",
     )
 

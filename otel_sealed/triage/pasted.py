@@ -41,7 +41,6 @@ _PLACES: Final = (
     re.compile(r"\b(\d{1,6})\. content block"),
 )
 _VIOLATING: Final = (Verdict.DEGRADES, Verdict.BREAKS)
-Find: Final = Callable[[str], Iterable[Call]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from otel_sealed.triage.model import Call, Incident, Row
 MAX_COLUMNS: Final = 48
 """Most blocks of one strip; the newest are kept."""
 
-_BLOCK: Final = re.compile(r"(?:content|output|parts|steps)\.(\d{1,5})")
+_BLOCK: Final = re.compile(r"(?:content|outputs?|parts|steps)\.(\d{1,5})")
 _CALLS: Final = frozenset(
     (
         *("tool_use", "function_call", "custom_tool_call", "server_tool_use", "functioncall"),

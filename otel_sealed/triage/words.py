@@ -90,13 +90,13 @@ def _own_host(host: str) -> bool:
     return bool(host) and resolve("", host, "", "")[1] != ""
 
 
-def answer(said: str) -> str:
-    """What the provider said, in a word or two."""
+def answer(said: str, rejection: str) -> str:
+    """What the provider said, in a word or two. A refusal of no known class is one, too."""
     return {
         ProviderVerdict.REJECTED.value: "refused",
         ProviderVerdict.ACCEPTED.value: "accepted",
         ProviderVerdict.REMOVED.value: "accepted, with something removed",
-    }.get(said, "no answer on record")
+    }.get(said, "refused" if rejection else "no answer on record")
 
 
 def moment(at: int) -> str:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from otel_sealed.cli.strips import title
+from otel_sealed.contract import Api, Exchange
 from otel_sealed.triage.files import found_in
 from otel_sealed.triage.incidents import ordered
 from otel_sealed.triage.index import Index
-from otel_sealed.triage.strip import strips
+from otel_sealed.triage.strip import Strip, strips
 from tests.core.builders import MINT, edit, message, redacted, searched, thinking, use
 from tests.core.chat_cases import answer as chat_answer
 from tests.core.chat_cases import blocked, called, relayed_text, texted, thought
@@ -34,11 +36,16 @@ def drawn(dialect: str, answer: Body, touch: Touch, folder: Path) -> list[Column
     changed = edit(lambda b: touch(next(m for m in history(b) if m.get("role") == "assistant")))
     refused: Body = {"error": {"message": "no"}}
     second = exchange(dialect, changed(body), refused, status=400)
-    with Index() as index:
-        index.update(found_in((replayed(folder, [first, second]),)))
-        key = index.incidents()[0].conversation
-        (strip,) = strips(ordered(index.conversation(key)), [2])
+    (strip,) = shown([first, second], folder)
     return [(x.came, x.back, x.fate if x.sealed else "") for x in strip.columns]
+
+
+def shown(exchanges: list[Exchange], folder: Path) -> list[Strip]:
+    """The strip of the second call."""
+    with Index() as index:
+        index.update(found_in((replayed(folder, exchanges),)))
+        key = index.incidents()[0].conversation
+        return strips(ordered(index.conversation(key)), [2])
 
 
 def lost(*types: str) -> list[Column]:
@@ -143,3 +150,37 @@ def test_a_seal_of_chat_is_shown_with_its_block(
 ) -> None:
     found = drawn(dialect, make(), touch, tmp_path)
     assert [column for column in found if column[2]] == expected
+
+
+@pytest.mark.parametrize("listed", ["steps", "outputs"])
+def test_a_thought_of_interactions_that_was_lost_is_at_its_place(
+    listed: str, tmp_path: Path
+) -> None:
+    """Both revisions of the wire."""
+    thought_ = {"type": "thought", "signature": MINT.seal(), "summary": []}
+    call_ = {"type": "function_call", "id": "call_1", "name": "look", "arguments": {"q": "1"}}
+    result = {"type": "function_result", "call_id": "call_1", "result": "found"}
+    question: Body = {"type": "user_input", "content": [{"type": "text", "text": "Which?"}]}
+    body: Body = {"model": "gemini-3-pro-preview", "store": False, "input": [question]}
+    answer: Body = {"id": "v1_1", "model": body["model"], listed: [thought_, call_]}
+    more = body | {"input": [question, call_, result]}
+    calls = [
+        Exchange(Api.INTERACTIONS, request=body, response=answer, status=200),
+        Exchange(Api.INTERACTIONS, request=more, response={}, status=200),
+    ]
+    (found,) = shown(calls, tmp_path)
+    assert [(x.came, x.back, x.fate if x.sealed else "") for x in found.columns[:2]] == [
+        ("thought", "", "dropped"),
+        ("function_call", "function_call", ""),
+    ]
+
+
+def test_a_refusal_of_no_known_class_is_no_missing_answer(tmp_path: Path) -> None:
+    answer = message(thinking(), use(), stop="tool_use")
+    body = request("anthropic", [])
+    first = exchange("anthropic", copy.deepcopy(body), answer)
+    history(body).extend(step("anthropic", answer, "And?"))
+    del history(body)[1]["content"][0]
+    second = exchange("anthropic", body, {"error": {"message": "no"}}, status=400)
+    (found,) = shown([first, second], tmp_path)
+    assert title(found) == "turn 2: refused (other)"

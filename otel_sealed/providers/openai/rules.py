@@ -13,7 +13,6 @@ F, T, V = Fate, Trait, Verdict
 _SEAL = ("openai.reasoning.encrypted_content",)
 _ID = ("openai.reasoning.id", "openai.compaction.id")
 _COMPACTION = ("openai.compaction.encrypted_content",)
-_AGENT = ("openai.agent_message", "openai.program")
 _GONE = frozenset({F.DROPPED, F.SUBSTITUTED})
 _BROKEN = frozenset({F.MODIFIED, F.MERGED, F.SPLIT, F.RETYPED, F.FABRICATED})
 
