@@ -38,6 +38,8 @@ from otel_sealed.model import Verdict
 
 __all__ = ["note", "printable"]
 
+_ANY_WIDTH: Final = 10_000
+"""Columns that no table needs: names and places are bounded."""
 _PIPE_WIDTH: Final = 200
 _WHOLE: Final = ("host", "turn", "line", "exchange")
 STYLES: Final = {
@@ -69,6 +71,11 @@ class Screen:
     def width(self) -> int:
         """Columns of it."""
         return self.console.width
+
+    def fits(self, drawn: RenderableType) -> bool:
+        """Whether it has the width to be drawn without a fold."""
+        unbounded = self.console.options.update_width(_ANY_WIDTH)
+        return self.console.measure(drawn, options=unbounded).maximum <= self.width
 
     def line(self, text: str | Text = "") -> None:
         """One line, however wide it is. A `Text` may have several, which are ours to end."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rich.text import Text
 
-from otel_sealed.cli import OK, VIOLATED, complain
+from otel_sealed.cli import OK, VIOLATED, complain, printable
 from otel_sealed.cli.show import (
     Screen,
     Ticker,
@@ -174,8 +174,13 @@ def _print(judged: _Judged) -> None:
     out = Screen()
     rows = judged.rows
     if rows:
-        cells = (_cells(row, judged.unit) for row in rows)
-        out.draw(table((judged.unit, *_COLUMNS), cells, judged.unit))
+        cells = [_cells(row, judged.unit) for row in rows]
+        whole = table((judged.unit, *_COLUMNS), cells, judged.unit)
+        if out.fits(whole):
+            out.draw(whole)
+        else:
+            for row in cells:
+                out.line(_lines(row, judged.unit))
     out.line(_summary(judged))
     for rule, count in judged.unjudged.items():
         out.line(f"{plural(count, 'row')} could not be judged: {unjudged(rule).says} [{rule}]")
@@ -197,6 +202,16 @@ def _cells(row: Row, unit: str) -> tuple[str | Text, ...]:
         _judged(found),
         said(found.provider_verdict, found.rejection),
     )
+
+
+def _lines(cells: Sequence[str | Text], unit: str) -> Text:
+    """The same on three lines, for a narrow terminal, which would fold names and places."""
+    number, artifact, came, back, fate, judged, said_ = (
+        printable(cell) if isinstance(cell, str) else cell for cell in cells
+    )
+    answered = f"; {said_}" if said_ else ""
+    head = Text.assemble(f"{unit} {number}  {artifact} {fate}: ", judged, answered)
+    return head.append(f"\n  came in    {came}\n  went back  {back}")
 
 
 def _judged(found: Finding) -> Text:

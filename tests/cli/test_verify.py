@@ -96,6 +96,19 @@ def test_nothing_in_a_pipe_is_coloured_or_folded(capfd: pytest.CaptureFixture[st
     assert len([line for line in out.splitlines() if "anthropic." in line]) == 3
 
 
+def test_a_row_that_a_narrow_terminal_would_fold_has_three_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of seven columns would break inside names and places."""
+    monkeypatch.setattr("otel_sealed.cli.show._PIPE_WIDTH", 80)
+    assert main(["verify", str(CASES / "A10.jsonl")]) == 1
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "line 2  anthropic.thinking.signature substituted: degrades A1",
+        "  came in    line 1 content.0 60 B",
+        "  went back  messages.1.content.0.text",
+    ]
+
+
 def test_the_exit_status_is_that_of_the_worst_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", CLEAN]) == 0
     assert main(["verify", CLEAN, LOSS]) == 1
