@@ -59,7 +59,7 @@ class Stopwatch:
             name = frame.f_code.co_filename
             if "otel_sealed" in name and "benchmarks" not in name:
                 inside.append(True)
-            elif f"/{self._sdk}/" in name:
+            elif f"/{self._sdk}/" in name or "/httpx" in name:  # both are what our hooks wrap
                 inside.append(False)
             else:
                 inside.append(bool(inside) and inside[-1])

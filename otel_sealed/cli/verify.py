@@ -116,7 +116,7 @@ def run(files: list[str], *, families: str = "", as_json: bool) -> int:
         judged = _Judged(file)
         try:
             with ticker(printing=as_json) as ticks:
-                for row in _rows(judged, pairs, ticks):
+                for row in _rows(judged, pairs, ticks, every=as_json):
                     worst = max(worst, VIOLATED if row.finding.verdict.violates else OK)
                     if as_json:
                         json_line(row.as_json())
@@ -142,15 +142,22 @@ def _pairs(path: str) -> tuple[Pair, ...]:
     return tuple(pair(entry) for entry in entries)
 
 
-def _rows(judged: _Judged, families: tuple[Pair, ...], ticks: Ticker) -> Iterator[Row]:
-    """The rows of a file, as far as it is usable."""
-    tracker = Tracker(secrets.token_bytes(32), settles=False, families=families, absent=sys.maxsize)
+def _rows(
+    judged: _Judged, families: tuple[Pair, ...], ticks: Ticker, *, every: bool
+) -> Iterator[Row]:
+    """The rows of a file, as far as it is usable; unless `every`, the intact once more as a count.
+
+    That count is what a conversation has settled, so that its history is not read again each time.
+    """
+    key = secrets.token_bytes(32)
+    tracker = Tracker(key, settles=not every, families=families, absent=sys.maxsize)
     with reading(judged.file) as source:
         judged.unit = source.unit
         for exchange in source.exchanges:
             number = exchange.number or 0
             ticks.say(f"{judged.file}, {source.unit} {number + 1}")
             report = tracker.observe(exchange)
+            judged.hidden += sum(check.count for check in report.settled)
             for finding in report.findings:
                 yield Row(judged.file, number, finding)
             _refuse_unread(judged, report)

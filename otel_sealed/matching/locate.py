@@ -22,7 +22,7 @@ from otel_sealed.model.prefixes import Prefixes
 from otel_sealed.steps import spend
 
 
-def locate(
+def locate(  # noqa: PLR0913 - what a caller knows of a request, each by name
     ledger: Found,
     messages: tuple[Message, ...],
     chains: tuple[bytes, ...],
@@ -30,6 +30,7 @@ def locate(
     conversation: bytes = b"",
     continues: bool = False,
     reference: bytes = b"",
+    compacts: bool = False,
     without: Collection[int] = (),
     absent: int = sys.maxsize,
 ) -> Lineage:
@@ -38,6 +39,7 @@ def locate(
     There is one more of them than messages.
 
     `continues`: where nothing is found, the request follows the last turn of `conversation`.
+    `compacts`: it asks for a compaction and nothing else.
     `without`: turns that are not looked at. `absent`: how many turns in a row that are not in the
     request have rows all the same.
     """
@@ -54,7 +56,7 @@ def locate(
     )
     voted = best_tip(claims, continues=continues)
     follows = continues and not reference
-    tip = _tip(claims, voted, held, messages, chain, follows=follows)
+    tip = _tip(claims, voted, held, messages, (chain, compacts), follows=follows)
     own = () if held and held[-1].number == tip else line_to(ledger, tip, least, absent)
     line = {turn.number: turn for turn in (*held, *own)}
     more = dict(_elsewhere(claims, line))
@@ -130,7 +132,7 @@ def _tip(
     voted: int,
     held: Sequence[Turn],
     messages: Sequence[Message],
-    chain: bytes,
+    asked: tuple[bytes, bool],
     *,
     follows: bool,
 ) -> int:
@@ -149,7 +151,7 @@ def _tip(
         turn = claims.ledger.get(tip)
         tip = -1 if turn is None else turn.parent
     transcript = claims.conversation if follows and claims.compacted else b""
-    return _behind(claims.ledger, tip, transcript, chain)
+    return _behind(claims.ledger, tip, transcript, asked)
 
 
 def _ahead(claims: Claims, owner: Mapping[SlotAt, int], tip: int) -> tuple[Turn, ...]:
@@ -255,13 +257,14 @@ def summarised(
     return None
 
 
-def _behind(ledger: Found, tip: int, transcript: bytes, chain: bytes) -> int:
+def _behind(ledger: Found, tip: int, transcript: bytes, asked: tuple[bytes, bool]) -> int:
     """The newer compaction of the conversation where the request ends on an older one.
 
     A request that ends on a compaction although the same conversation went on to compact again is
     a resume from an old checkpoint; one that replays anything after it is a fork, but not in a
-    `transcript`, the key of a conversation with an older one in the request. One that was answered
-    before (by its `chain`) is asked again: it was sent when nothing newer was there.
+    `transcript`, the key of a conversation with an older one in the request. What was `asked` (the
+    digest of all messages, and whether for a compaction alone, which comes without a reason to
+    stop) and answered before is asked again: it was sent when nothing newer was there.
     """
     turn = ledger.get(tip) if tip >= 0 else None
     if turn is None or not (compacts(turn) or transcript):
@@ -270,7 +273,7 @@ def _behind(ledger: Found, tip: int, transcript: bytes, chain: bytes) -> int:
     later = [t for t in line_to(ledger, ledger.last(conversation)) if t.number >= tip]
     if not later or later[0].number != tip:
         return tip
-    if any(t.chain == chain for t in later[1:2] if chain):
+    if any(t.chain and (t.chain, not t.stop) == asked for t in later[1:2]):
         return tip
     return next((t.number for t in reversed(later) if compacts(t)), tip)
 

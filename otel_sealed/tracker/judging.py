@@ -144,6 +144,7 @@ def _located(
             (*chains, chain),
             conversation=asked.hint,
             continues=asked.exchange.continues,
+            compacts=asked.facts.operation == "compact",
             reference=asked.facts.reference_key,
             without=without,
             absent=core.absent,
@@ -173,6 +174,7 @@ def resumed(asked: Asked, stands: Sequence[Stand]) -> Judged | None:
         (*chains, chain),
         conversation=asked.hint,
         continues=asked.exchange.continues,
+        compacts=asked.facts.operation == "compact",
         absent=core.absent,
     )
     told = told_before(messages, stand.told, core.digest)

@@ -18,7 +18,8 @@ _PLAIN: Final = re.compile(
 _DATA: Final = re.compile(r"^data: (\{[^\n]*\})$", re.MULTILINE)
 _LARGE: Final = 1024 * 1024  # what is smaller is parsed in 0.2 s at most, whatever it holds
 _PARSED: Final = 8  # values that are parsed in the time of a step, some 0.2 us each
-_MARKS: Final = b",[{"  # what begins or parts values
+MARKS: Final = b",[{"
+"""What begins or parts the values of a JSON text."""
 MAX_BODY = 64 * 1024 * 1024
 """Longest body that is read, in bytes or characters. A longer one is named `size` in `unread`."""
 
@@ -43,7 +44,7 @@ def charge(body: bytes | str) -> None:
     """
     if len(body) >= _LARGE:
         data = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
-        spend((len(data) - len(data.translate(None, _MARKS))) // _PARSED)
+        spend((len(data) - len(data.translate(None, MARKS))) // _PARSED)
 
 
 def as_json(body: Any) -> Any:
