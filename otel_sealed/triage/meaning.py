@@ -16,11 +16,13 @@ from otel_sealed.model import Fate, Rejection
 from otel_sealed.triage.concerns import CONCERNS
 from otel_sealed.triage.model import Meaning
 from otel_sealed.triage.remedies import remedies
+from otel_sealed.triage.ways import UNPLACED
 
 _F = Fate
 _R = Rejection
 _APP: Final = "the application or its framework"
 _ROUTE: Final = "what routes the calls: keys, accounts, gateways"
+_EITHER: Final = f"{_APP}, or {_ROUTE}"
 _STATE: Final = "the application: the state it referred to has gone"
 _REQUEST: Final = "request"
 """What a refusal is about that speaks of the request as a whole: the ways of no block fit it."""
@@ -75,13 +77,13 @@ _CLASSES: Final[Mapping[str, _Class]] = {
     _R.UNDECRYPTABLE: _Class(
         "a sealed value cannot be decrypted: it was changed, or another account, platform or vendor"
         " issued it",
-        f"{_APP}, or {_ROUTE}",
+        _EITHER,
         _F.MODIFIED,
         "O11",
     ),
     _R.SIGNATURE_INVALID: _Class(
         "a signature was changed or made up, or another platform or vendor issued it",
-        f"{_APP}, or {_ROUTE}",
+        _EITHER,
         _F.MODIFIED,
         "A1",
     ),
@@ -207,5 +209,6 @@ def meaning(rejection: str, vendor: str = "") -> Meaning | None:
     rule, artifact = _OF.get(
         (rejection, vendor), (known.rule, known.artifact or CONCERNS[rejection][0])
     )
-    ways = remedies(artifact, known.fate, "", rejection, rule)
+    locus = UNPLACED if known.whose == _EITHER else ""
+    ways = remedies(artifact, known.fate, locus, rejection, rule)
     return Meaning(known.says, known.whose, ways, rule)

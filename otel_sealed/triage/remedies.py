@@ -33,7 +33,7 @@ def _fits(way: Way, artifact: str, fate: str, locus: str) -> bool:
     return (
         (not way.fates or fate in way.fates)
         and (not way.artifacts or artifact in way.artifacts)
-        and (not way.locus or locus == way.locus)
+        and (not way.loci or locus in way.loci)
     )
 
 

@@ -18,6 +18,8 @@ from otel_sealed.triage.concerns import artifacts
 _F = Fate
 _R = Rejection
 NOTHING: Final = "nothing"
+UNPLACED: Final = "unplaced"
+"""Where something happened of which there is no record: here, or on the way."""
 _THINKING: Final = artifacts("anthropic", {Kind.REASONING})
 _REASONING: Final = artifacts("openai", {Kind.REASONING}, followers=True)
 _COMPACTION: Final = artifacts("", {Kind.COMPACTION})
@@ -72,7 +74,7 @@ class Way:
     loses: str
     fates: frozenset[str] = frozenset()
     artifacts: tuple[str, ...] = ()
-    locus: str = ""
+    loci: frozenset[str] = frozenset()
     rule: tuple[str, str] = ("", "")
     of: str = ""
     but: frozenset[str] = frozenset()
@@ -103,13 +105,13 @@ WAYS: Final = (
     Way(
         "send the same request again: it holds what was issued",
         NOTHING,
-        locus=Locus.BEYOND,
+        loci=frozenset({Locus.BEYOND}),
         refusals=_PASSING,
     ),
     Way(
         "go back to the account, model and endpoint that issued it; look at what routes the calls",
         NOTHING,
-        locus=Locus.BEYOND,
+        loci=frozenset({Locus.BEYOND, UNPLACED}),
         refusals=_PASSING | _ROUTED,
     ),
     Way(

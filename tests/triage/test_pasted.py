@@ -482,6 +482,22 @@ def test_the_texts_of_public_reports_have_a_class(text: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "routed"),
+    [
+        ("messages.1.content.0: Invalid `signature` in `thinking` block", True),
+        ("The encrypted content gAAA could not be verified.", True),
+        ("Item 'msg_1' was provided without its required 'reasoning' item: 'rs_2'.", False),
+    ],
+)
+def test_what_may_be_due_to_the_route_has_a_way_to_look_at_it(
+    text: str, *, routed: bool, alone: Callable[[str], tuple[str, Any]]
+) -> None:
+    """Nothing on record says whether what was sent was in order: the same is not sent again."""
+    words, _ = alone(text)
+    assert (routed, False) == ("look at what routes the calls" in words, "send the same" in words)
+
+
+@pytest.mark.parametrize(
     ("text", "rule"),
     [
         ("messages.1.content.0: Invalid `signature` in `thinking` block", "A1"),
