@@ -233,6 +233,24 @@ def test_a_locked_file_never_waits_a_call(
     assert look(path).turns == 2
 
 
+def test_a_ledger_that_is_closed_while_it_writes_lets_the_write_end(
+    path: Path, made: list[SharedLedger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To close the connection of a thread that writes ends the process with a signal."""
+    monkeypatch.setattr(writer, "STOP_S", 0.1)
+    ledger = ledger_of(path, made)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    ledger.record(turn("a"))
+    thread: Any = ledger._writer._thread
+    ledger.close()
+    assert thread.is_alive()
+    holder.execute("ROLLBACK")
+    holder.close()
+    thread.join(20)
+    assert look(path).turns == 1
+
+
 def test_a_full_disk_costs_memory_of_other_processes_and_nothing_else(
     path: Path, made: list[SharedLedger], caplog: pytest.LogCaptureFixture
 ) -> None:

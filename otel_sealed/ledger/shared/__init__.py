@@ -245,9 +245,9 @@ class SharedLedger:
 
     def close(self) -> None:
         """Write what waits, as far as that is quick, and let go of the store."""
-        self._writer.stop()
-        with self._reading:
-            self._store.close()
+        if self._writer.stop():
+            with self._reading:
+                self._store.close()
 
     def _at(self, number: int) -> int:
         """What memory calls the turn of that number; -1 where it is none of this process's."""

@@ -164,18 +164,26 @@ class Writer:
         """Wait until nothing waits."""
         return self._idle.wait(timeout_s)
 
-    def stop(self) -> None:
-        """Write what waits, if that is quick, and end the thread."""
+    def stop(self) -> bool:
+        """Write what waits, if that is quick, and end the thread; whether it has ended.
+
+        The store of one that has not is in use: SQLite crashes where another thread closes the
+        connection that it writes with. It is left to the end of the process then.
+        """
         thread, self._thread = self._thread, None
         self._stopping = True
         self._ring()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(STOP_S)
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(STOP_S)
+        return not thread.is_alive()
 
     def end(self) -> None:
-        """The ledger is gone, or the process ends: stop, and let go of the store if it is ours."""
-        if os.getpid() == self._pid:
-            self.stop()
+        """The ledger is gone, or the process ends: stop, and let go of a store that nobody reads.
+
+        Where the process ends, other threads may be reading still.
+        """
+        if os.getpid() == self._pid and self.stop() and self._gone():
             with contextlib.suppress(Exception):
                 self._store.close()
 
