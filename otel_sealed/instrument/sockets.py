@@ -38,6 +38,7 @@ from otel_sealed.instrument.seam import Seam
 from otel_sealed.instrument.span import stands_aside
 from otel_sealed.instrument.state import passing
 from otel_sealed.wire import Api
+from otel_sealed.wire.parse import as_text
 
 _MODULE: Final = "openai.resources.responses.responses"
 _KIND: Final = Kind(Api.RESPONSES, "chat", transport="websocket")
@@ -311,7 +312,7 @@ class Line:
         """One event: kept for the call of its lane, which may begin or end with it."""
         self._route()
         event = json.loads(data) if _BOUNDARY.search(data) else None
-        kind = event.get("type") if isinstance(event, dict) else None
+        kind = as_text(event.get("type")) if isinstance(event, dict) else ""
         lane = _lane(data)
         if kind == "response.created" and lane not in self._lanes:
             self._succeed(lane)

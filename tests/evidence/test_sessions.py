@@ -149,6 +149,13 @@ def test_broken_lines_and_lines_of_others_are_counted(tmp_path: Path) -> None:
     assert found.sessions[0].kept.blocks == 2
 
 
+@pytest.mark.parametrize("kind", [[], {}, ["message"], None, 1])
+def test_a_type_that_is_no_text_is_a_line_of_others(tmp_path: Path, kind: object) -> None:
+    lines = ({"type": kind}, {"type": kind, "payload": {}}, {"type": kind, "sessionId": 1})
+    found = read(file(tmp_path, *lines, RECORD))
+    assert (4, 3, 1) == (found.lines, found.others, len(found.sessions))
+
+
 def test_a_line_too_long_is_one_broken_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from otel_sealed.evidence.sessions.records import Kept, size
 from otel_sealed.vocab import word
-from otel_sealed.wire.parse import as_count
+from otel_sealed.wire.parse import as_count, as_text
 
 NAME: Final = "codex"
 
@@ -29,7 +29,7 @@ _COMPACTIONS: Final = ("compaction", "compaction_summary", "context_compaction")
 
 def owns(line: Json) -> bool:
     """Whether a line is a record of this agent."""
-    kind = line.get("type")
+    kind = as_text(line.get("type"))
     if isinstance(line.get("payload"), dict):
         return kind in _LINES
     bare = kind in _ITEMS and not isinstance(line.get("sessionId"), str)
