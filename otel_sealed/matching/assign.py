@@ -25,7 +25,7 @@ A gap with more than `MAX_GAP` of both has no matches: its places are nobody's.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -276,6 +276,8 @@ class _Assignment:
         for slot, turn in (*shown.items(), *named.items()) if bare else ():
             if slot not in bare:
                 turns.setdefault(run_of[slot], set()).add(turn)
+        left: dict[int, Counter[Kind]] = {}
+        there = Counter((run_of[s], turn, self._block(s).kind) for s, turn in shown.items())
         for slot, turn in bare.items():
             here = self._placed.get(self._chains[self._slots[slot][0]], ())
             start = self._placed.get(self._chains[self._runs[run_of[slot]][0][0]], ())
@@ -283,10 +285,13 @@ class _Assignment:
             if turn in here or turn in others or len(others) != 1:
                 continue
             kind, (other,) = self._block(slot).kind, others
-            blocks = enumerate(self._turns[other].blocks)
-            left = sum(b.sealed and b.kind is kind and (other, at) not in taken for at, b in blocks)
-            there = (s for s, t in shown.items() if t == other and run_of[s] == run_of[slot])
-            if left > sum(self._block(one).kind is kind for one in there):
+            if other not in left:
+                blocks = enumerate(self._turns[other].blocks)
+                spend(len(self._turns[other].blocks))
+                left[other] = Counter(
+                    b.kind for at, b in blocks if b.sealed and (other, at) not in taken
+                )
+            if left[other][kind] > there[run_of[slot], other, kind]:
                 yield slot
 
     def _look(self, key: bytes) -> tuple[int, ...]:
