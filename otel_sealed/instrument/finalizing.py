@@ -21,6 +21,7 @@ an exception of the application's interrupts is left for the next time.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 import weakref
@@ -64,6 +65,11 @@ def unwatch() -> None:
     """Stop to notice collections."""
     gc.callbacks[:] = [one for one in gc.callbacks if not any(one is ours for ours in _noticing)]
     _phases.clear()
+
+
+# Registered first, and so run last: what collects after it is the interpreter going down, when the
+# locals of greenlets cannot be set any more, and each collection would say so on stderr.
+atexit.register(unwatch)
 
 
 def _watching() -> bool:

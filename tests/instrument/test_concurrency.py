@@ -329,3 +329,34 @@ def test_greenlets(provider: StrictProvider) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == ["None"] * 20 + ["breaks"] * 10 + ["ok"] * 10
+
+
+KILLED = """
+import gevent.monkey
+gevent.monkey.patch_all()
+import gc
+import gevent
+import otel_sealed
+
+otel_sealed.instrument()
+left = [gevent.spawn(gevent.sleep, 60) for _ in range(60)]
+gevent.sleep(0.01)
+gevent.killall(left)
+cycles = [[] for _ in range(5_000)]
+for cycle in cycles:
+    cycle.append(cycle)
+"""
+
+
+def test_greenlets_that_were_killed_leave_nothing_on_stderr() -> None:
+    """What is collected while the interpreter goes down finds their locals gone."""
+    pytest.importorskip("gevent")
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},  # noqa: PTH109
+    )
+    assert (0, "") == (done.returncode, done.stderr)
