@@ -29,9 +29,12 @@ _TERMINAL = re.compile(
     rb'|data: ?\{"event_type": ?"interaction\.completed?")',
     re.MULTILINE,
 )
-# nothing but counts comes behind these
+# Nothing but counts comes behind these. The line has to be there as a whole: a chunk may end before
+# what says why the reply ended, while its reader waits for the next one.
 _LAST = re.compile(
-    rb'^event: ?message_delta\r?$|^data: ?\{(?!"type").*"finish_reason": ?"', re.MULTILINE
+    rb"^event: ?message_delta\r?\ndata:[^\n]*+\n"
+    rb'|^data: ?\{(?!"type").*"finish_reason": ?"[^\n]*+\n',
+    re.MULTILINE,
 )
 _LAST_CHUNKS = 3
 _GEMINI_TERMINAL = re.compile(r'"finishReason":\s*"')

@@ -508,6 +508,26 @@ def test_over(data: bytes, pieces: int, *, over: bool) -> None:
     assert asked.count(True) in (0, 1)
 
 
+LAST = (
+    b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n',
+    b'event: message_delta\r\ndata: {"type":"message_delta"}\r\n',
+    b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n',
+)
+
+
+@pytest.mark.parametrize("event", LAST)
+def test_a_stream_is_left_once_its_last_event_is_there_as_a_whole(event: bytes) -> None:
+    """Another thread may ask while the reader waits for the rest of it."""
+    for end in range(1, len(event)):
+        kept = bodies.Kept()
+        kept.keep(event[:end])
+        assert not kept.left(float("inf")), event[:end]
+        assert not bodies.ended(event[:end])
+    kept.keep(event[-1:])
+    assert kept.left(float("inf"))
+    assert bodies.ended(event)
+
+
 def frame(payload: bytes) -> bytes:
     total = 16 + len(payload)
     return total.to_bytes(4) + b"\0\0\0\0" + b"crc." + payload + b"crc."
