@@ -33,7 +33,7 @@ _TERMINAL = re.compile(
 # what says why the reply ended, while its reader waits for the next one.
 _LAST = re.compile(
     rb"^event: ?message_delta\r?\ndata:[^\n]*+\n"
-    rb'|^data: ?\{(?!"type").*"finish_reason": ?"[^\n]*+\n',
+    rb'|^data: ?\{(?!"type")(?>.*?"finish_reason": ?")[^\n]*+\n',
     re.MULTILINE,
 )
 _LAST_CHUNKS = 3
