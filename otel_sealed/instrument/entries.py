@@ -145,7 +145,8 @@ def items_listed(whole: Exchange, path: str) -> Iterator[Exchange]:
     for said, run in groupby(items, _said_by_the_model):
         output = list(run)
         if said and any(_SEALED in item for item in output):
-            yield _answered(whole, {"object": "response", "output": output}, OK)
+            # what a server lists, it stores
+            yield _answered(whole, {"object": "response", "store": True, "output": output}, OK)
 
 
 def _said_by_the_model(item: dict[str, Any]) -> bool:

@@ -22,7 +22,7 @@ class Sdk:
 
 
 TESTED: Final = (
-    Sdk("anthropic", "anthropic", "0.52.1", "2.14"),
+    Sdk("anthropic", "anthropic", "0.52.1", "2.15"),
     Sdk("openai", "openai", "1.82.1", "3.57"),
     Sdk("google", "google-genai", "1.17", "3.6.1"),
 )
