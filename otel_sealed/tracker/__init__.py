@@ -64,9 +64,9 @@ class Tracker:
         """
         self.key = key
         self._steps = steps
-        self.digest = Digest(key)
         self.ledger: Ledger = MemoryLedger(max_turns) if ledger is None else ledger
         keyed = getattr(self.ledger, "keyed", None)
+        self.digest = Digest(key, shared=not isinstance(self.ledger, MemoryLedger))
         if keyed is not None:
             keyed(key)
         self.disputes = Disputes()
