@@ -179,23 +179,19 @@ class Field:
     gaps: tuple[Gap, ...] = ()
     named: Named = Named.ALWAYS
     near: tuple[str, ...] = ()
+    places: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
+    """The keys to look under, in that order, each with the mark behind which the value is."""
 
-    def places(self) -> Iterator[tuple[str, str]]:
-        """The keys to look under, in that order, each with the mark behind which the value is."""
-        for key in (self.key, *self.aliases):
-            yield key, ""
-        if self.hidden is not None:
-            yield self.hidden
+    def __post_init__(self) -> None:
+        """The places follow from the keys."""
+        hidden = () if self.hidden is None else (self.hidden,)
+        places = (*((key, "") for key in (self.key, *self.aliases)), *hidden)
+        object.__setattr__(self, "places", places)
 
     def names(self) -> Iterator[str]:
         """The key itself of each of its dotted ones: the last part that is no number."""
         for key in (self.key, *self.aliases):
             yield next(part for part in reversed(key.split(".")) if not part.isdecimal())
-
-    @staticmethod
-    def told(text: str, mark: str) -> str:
-        """The value in the text of a key; empty where there is none."""
-        return text.partition(mark)[2] if mark else text
 
 
 @dataclass(frozen=True, slots=True)

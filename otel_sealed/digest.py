@@ -75,8 +75,12 @@ def _decoded(data: bytes) -> bytes | None:
 
 def canonical(text: str) -> bytes:
     """One spelling for all base64 spellings of a blob; the UTF-8 bytes of anything else."""
-    data = utf8(text)
-    if len(text) >= _MIN_BLOB and text.isascii():
+    return canonical_of(utf8(text))
+
+
+def canonical_of(data: bytes) -> bytes:
+    """`canonical` of a text, from its UTF-8 bytes."""
+    if len(data) >= _MIN_BLOB and data.isascii():
         blob = _decoded(data)
         if blob is not None:
             return blob

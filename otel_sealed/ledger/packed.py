@@ -172,7 +172,7 @@ class _Packer:
         self._words: list[int] = []
 
     def turn(self, turn: Turn) -> tuple[bytes, list[bytes]]:
-        digests, name = self._digests, self._name
+        digests = self._digests
         self._sizes.append(len(turn.blocks))
         for block in turn.blocks:
             self._block(block)
@@ -198,18 +198,18 @@ class _Packer:
             turn.joined_chars,
             turn.prefix_shared,
         )
-        self._words += (
-            name(turn.path),
-            name(turn.dialect),
-            name(turn.vendor),
-            name(turn.platform),
-            name(turn.host),
-            name(turn.model),
-            name(turn.stop),
-            name(turn.context),
+        self._names_of(
+            turn.path,
+            turn.dialect,
+            turn.vendor,
+            turn.platform,
+            turn.host,
+            turn.model,
+            turn.stop,
+            turn.context,
+            *[part for part, _ in turn.head.parts],
         )
-        for part, value in turn.head.parts:
-            self._words.append(name(part))
+        for _, value in turn.head.parts:
             self._shared(value)
         self._shared(turn.account)
         self._raw.append(turn.origin)
@@ -232,7 +232,7 @@ class _Packer:
             len(anchors),
             len(values),
         )
-        self._words += (self._name(block.type), self._name(block.sub))
+        self._names_of(block.type, block.sub, *[value.artifact for value in values])
         sizes.append(block.payload_chars)
         for value in values:
             role, state, prints = value.role, value.state, value.prints
@@ -243,7 +243,6 @@ class _Packer:
                 canon,
                 len(prints),
             )
-            self._words.append(self._name(value.artifact))
             sizes.append(value.size)
             self._raw.append(prints)
             if (role is _SEAL and (state is _PRESENT or state is _CUT)) or role is _ANEW:
@@ -266,11 +265,14 @@ class _Packer:
         if not number:
             self._small.append(self._digests.setdefault(digest, len(self._digests)))
 
-    def _name(self, name: str) -> int:
-        """A number of the ledger's, or one of the record's own."""
-        known = self._known.get(name)
-        if known is not None:
-            return known
+    def _names_of(self, *names: str) -> None:
+        """Numbers of the ledger's, or of the record's own."""
+        known, words = self._known, self._words
+        for name in names:
+            number = known.get(name)
+            words.append(self._new(name) if number is None else number)
+
+    def _new(self, name: str) -> int:
         if name in self._own:
             return self._own[name]
         number = self._names.number(name)

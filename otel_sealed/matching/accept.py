@@ -22,7 +22,7 @@ from otel_sealed.diagnose import akin
 from otel_sealed.matching.evidence import LONG_TEXT
 from otel_sealed.model import Block, Kind, Lineage, Message, Shadow, SlotAt, State, Turn, Value
 from otel_sealed.steps import spend
-from otel_sealed.wire.read import READABLE
+from otel_sealed.wire.blocks import READABLE
 from otel_sealed.wire.search import Search, Shadows
 
 _NEAR = 4

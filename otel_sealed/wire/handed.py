@@ -20,6 +20,7 @@ from otel_sealed.model import Block, Role, State, Value
 from otel_sealed.model.record import replace
 from otel_sealed.wire.parse import first_text
 
+_SEAL, _PRESENT = Role.SEAL, State.PRESENT
 _UNSEEN: Final = object()
 _NO_KEY: Final = object()
 _NO_ITEM: Final = object()
@@ -42,20 +43,18 @@ class Handed:
 
         `path` is the place of all blocks of the answer; `part` the block as the wire brought it.
         """
-        if not block.sealed:
+        seals = [v for v in block.values if v.role is _SEAL and v.state is _PRESENT]
+        if not seals:
             return block
         place = f"{path}.{block.sub}" if path and block.sub else path or block.sub
         found = self._block(place, block.type, dialect)
-        lost = [
-            value.role is Role.SEAL
-            and value.state is State.PRESENT
-            and self._lost(value, _field(dialect, block.type, value.artifact), found, part, digest)
-            for value in block.values
-        ]
-        if not any(lost):
+        carrier = dialect.carriers.get(block.type)
+        fields = {f.artifact: f for f in carrier.fields} if carrier is not None else {}
+        lost = [v for v in seals if self._lost(v, fields.get(v.artifact), found, part, digest)]
+        if not lost:
             return block
-        pairs = zip(block.values, lost, strict=True)
-        return replace(block, values=tuple([replace(v, lost=gone) for v, gone in pairs]))
+        values = [replace(value, lost=value in lost) for value in block.values]
+        return replace(block, values=tuple(values))
 
     def _block(self, place: str, kind: str, dialect: Dialect) -> Any:
         """The block in the SDK's object, `_NO_ITEM` where it was left out, else `_UNSEEN`."""
@@ -79,27 +78,22 @@ class Handed:
             return True
         if field is None or found is _UNSEEN:
             return False
-        for key, mark in field.places():
+        for key, mark in field.places:
             now = found
             for step in key.split("."):
                 now = _step(now, step)
-            now = field.told(now, mark) if isinstance(now, str) else now
-            if isinstance(now, str) and now:
-                if now == first_text(part, field.places()):
-                    return False  # the very text: there is nothing to hash
-                return digest.text(now) != value.digest and digest.canon(now) != value.canon
-            if isinstance(now, bytes) and now:
+            if isinstance(now, str):
+                now = now.partition(mark)[2] if mark else now
+                if now:
+                    if now == first_text(part, field.places):
+                        return False  # the very text: there is nothing to hash
+                    return digest.text(now) != value.digest and digest.canon(now) != value.canon
+            elif isinstance(now, bytes) and now:
                 return digest.blob(now) != value.canon
         return True
 
 
 NOTHING_SEEN: Final = Handed()
-
-
-def _field(dialect: Dialect, kind: str, artifact: str) -> Field | None:
-    carrier = dialect.carriers.get(kind)
-    fields = carrier.fields if carrier is not None else ()
-    return next((field for field in fields if field.artifact == artifact), None)
 
 
 def _step(found: Any, key: str) -> Any:

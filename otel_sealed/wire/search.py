@@ -180,7 +180,7 @@ class Search:
         if isinstance(block, dict):
             carrier = self._dialect.carriers.get(self._dialect.type_of(block))
             for f in carrier.fields if carrier else ():
-                told = first_text(block, f.places()) if f.artifact == artifact else None
+                told = first_text(block, f.places) if f.artifact == artifact else None
                 if told is not None:
                     return told
         return None

@@ -149,7 +149,7 @@ def _signs_the_text(beside: Mapping[str, Any], message: Mapping[str, Any]) -> bo
     first = listed[0] if isinstance(listed, list) and listed else None
     if not isinstance(first, str) or not first or not isinstance(message.get("content"), str):
         return False
-    places = tuple(CALL_SEALS[-1].places())
+    places = CALL_SEALS[-1].places
     return all(first_text(call, places) != first for _, call in _listed(message, "tool_calls"))
 
 
