@@ -16,6 +16,8 @@ from otel_sealed.instrument.guard import shield
 from otel_sealed.instrument.runtime import Runtime
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
@@ -189,10 +191,33 @@ def _made(where: Providers, chosen: Settings, tracker: Observes | None) -> tuple
         tracker=core,
         emitter=emitter,
         tracer=emitter.tracer,
-        account=(digest if isinstance(digest, Digest) else Digest(key)).account,
+        account=once_each((digest if isinstance(digest, Digest) else Digest(key)).account),
         conversation_attribute=chosen.conversation_attribute,
     )
     return made, emitter
+
+
+MAX_ACCOUNTS: Final = 64
+"""Credentials of a process whose stand-ins are kept: a gateway with one for each team has fewer."""
+
+
+def once_each(account: Callable[[str], str]) -> Callable[[str], str]:
+    """`account`, asked once for each credential of a process; none of them is kept.
+
+    They are known by Python's own keyed hash, which two of them share once in 2**64.
+    """
+    known: dict[int, str] = {}
+
+    def of(credential: str) -> str:
+        key = hash(credential)
+        found = known.get(key)
+        if found is None:
+            if len(known) >= MAX_ACCOUNTS:
+                known.clear()
+            found = known[key] = account(credential)
+        return found
+
+    return of
 
 
 @cache

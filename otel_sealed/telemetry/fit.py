@@ -28,7 +28,7 @@ def limit_of(span: Span) -> int | None:
 
 def fit(
     values: Mapping[str, Any], present: Mapping[str, Any], *, limit: int | None, owned: bool
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     """`values`, or less of them, so that nobody's attributes are pushed out of the span.
 
     On a span of somebody else three quarters of the limit (96 of 128) is the ceiling. Beyond it
@@ -39,10 +39,10 @@ def fit(
     ceiling = limit if owned else min(vocab.ATTRIBUTE_CEILING, limit * 3 // 4)
     room = ceiling - len(present)
     if len(values) <= room:
-        return dict(values)
+        return values
     new = [name for name in values if name not in present]
     if len(new) <= room:
-        return dict(values)
+        return values
     others = [name for name in values if owned and name not in vocab.SPAN_ATTRIBUTES]
     kept: dict[str, Any] = {}
     for name in dict.fromkeys((vocab.VERDICT, vocab.FINDINGS, *_SCALARS, *others)):

@@ -84,6 +84,7 @@ class Tools:
         self.refused = {canon: refused[text] for text in refused for canon in forms[text]}
         self.start = digest.chain(b"", dialect.name.encode())
         self.names = lru_cache(maxsize=64)(self._names)
+        self.account = lru_cache(maxsize=64)(digest.name)
         self.known_model = lru_cache(maxsize=256)(self._known_model)
 
     def _names(self, vendor: str) -> Names:

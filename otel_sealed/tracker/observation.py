@@ -262,7 +262,7 @@ class Observation:
             vendor=vendor,
             platform=platform,
             host=clean(_HOST, host),
-            account=digest.name(exchange.account) if exchange.account else b"",
+            account=self._tools.account(exchange.account) if exchange.account else b"",
             model=model,
             thinking=facts.thinking,
             store=facts.store,

@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import os
 import random
+import subprocess
+import sys
 from collections import OrderedDict
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 
 from otel_sealed import digest as d
 from otel_sealed.digest import Digest, sub_key
+from otel_sealed.tracker import Tracker
 
 KEY = b"k" * 32
 BLOB = bytes(range(200, 256)) * 3
@@ -197,9 +201,10 @@ def test_deep_nesting_ends_in_a_constant() -> None:
     assert json.dumps(d.plain(value)).count("[") == 64
 
 
-def test_windows_are_taken_from_both_ends() -> None:
+@pytest.mark.parametrize("shared", [True, False])
+def test_windows_are_taken_from_both_ends(shared: bool) -> None:  # noqa: FBT001 - both kinds
     """Up to eight windows of four bytes from each end and both edges; none for a short value."""
-    digest = Digest(KEY)
+    digest = Digest(KEY, shared=shared)
     data = bytes(range(256)) * 4
     prints = digest.windows(data)
     assert len(prints) == 4 * 18
@@ -207,6 +212,34 @@ def test_windows_are_taken_from_both_ends() -> None:
     assert prints[:4] == digest.windows(data + b"tail", len(data))[:4]
     assert prints[32:36] == digest.windows(b"head" + data, len(data))[32:36]
     assert digest.windows(b"", len(data)) != b""
+
+
+def test_windows_of_a_shared_ledger_are_the_same_in_every_process() -> None:
+    """Another process compares them, so they follow from the key and the value alone."""
+    script = "from otel_sealed.digest import Digest; import sys;"
+    script += "sys.stdout.write(Digest(b'k' * 32).windows(bytes(range(100))).hex())"
+    env = {**os.environ, "PYTHONHASHSEED": "1"}
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, env=env, check=True)
+    assert run.stdout.decode() == Digest(b"k" * 32).windows(bytes(range(100))).hex()
+
+
+def test_windows_of_the_memory_of_a_process_are_kept_from_others() -> None:
+    """They are shorter work, have the same places and sizes, and still depend on the key."""
+    data = bytes(range(200))
+    shared, own = Digest(b"k" * 32), Digest(b"k" * 32, shared=False)
+    assert len(own.windows(data)) == len(shared.windows(data)) == 18 * 4
+    assert own.windows(data) != shared.windows(data)
+    assert own.windows(data) != Digest(b"l" * 32, shared=False).windows(data)
+
+
+def test_only_a_tracker_with_a_memory_of_its_own_makes_windows_of_its_own() -> None:
+    """What a ledger other than the memory keeps may be read by another process."""
+
+    elsewhere: Any = object()
+    data = bytes(range(100))
+    shared = Digest(b"k" * 32).windows(data)
+    assert Tracker(b"k" * 32).digest.windows(data) != shared
+    assert Tracker(b"k" * 32, ledger=elsewhere).digest.windows(data) == shared
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import anthropic
 import openai
 import pytest
 
+from otel_sealed.instrument.build import MAX_ACCOUNTS, once_each
 from otel_sealed.instrument.http import HttpSent
 from otel_sealed.wire import Api
 
@@ -180,3 +181,28 @@ ARN = "arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-x-v1:0"
 def test_paths_tell_the_cloud(path: str, cloud: str | None, model: str | None) -> None:
     """Whatever the host, which may be a gateway's."""
     assert (sent(path).where().cloud, sent(path).where().model) == (cloud, model)
+
+
+def test_the_stand_in_of_a_credential_is_made_once_and_the_credential_is_not_kept() -> None:
+    """A process asks for each credential once; what it remembers holds none of them."""
+    asked: list[str] = []
+
+    def account(credential: str) -> str:
+        asked.append(credential)
+        return f"stand-in {len(asked)}"
+
+    of = once_each(account)
+    found = [of("key one"), of("key two"), of("key one")]
+    assert found == ["stand-in 1", "stand-in 2", "stand-in 1"]
+    assert asked == ["key one", "key two"]
+    kept = [cell.cell_contents for cell in of.__closure__ or ()]
+    assert not any("key one" in repr(one) for one in kept)
+
+
+def test_credentials_that_rotate_do_not_fill_the_memory() -> None:
+    """Of ever new credentials as many stand-ins are kept as the bound says."""
+    of = once_each(str.upper)
+    for number in range(3 * MAX_ACCOUNTS):
+        of(f"key {number}")
+    (known,) = (c.cell_contents for c in of.__closure__ or () if isinstance(c.cell_contents, dict))
+    assert len(known) <= MAX_ACCOUNTS
