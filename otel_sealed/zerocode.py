@@ -51,12 +51,12 @@ class SealedInstrumentor:
         return bool(_handles)
 
     def instrument(self, **options: Any) -> None:
-        """Observe the calls of every SDK. Of `options` the three providers are looked at."""
+        """Observe the calls of every SDK and HTTP client. Of `options` the three providers are looked at."""
         with _kept_in("instrumenting"):
-            from otel_sealed.instrument import instrument
+            from otel_sealed.instrument import EVERY, instrument
 
             names = ("tracer_provider", "meter_provider", "logger_provider")
-            _handles[:] = [instrument(**{name: options.get(name) for name in names})]
+            _handles[:] = [instrument(*EVERY, **{name: options.get(name) for name in names})]
         add_processor()
 
     def uninstrument(self, **_options: Any) -> None:

@@ -77,7 +77,7 @@ def _into_folder(settings: Any) -> None:
     from otel_sealed.cli.folder import lasting
     from otel_sealed.cli.key import keyed
     from otel_sealed.cli.lines import Bound, Store, prepare
-    from otel_sealed.instrument import instrument
+    from otel_sealed.instrument import EVERY, instrument
     from otel_sealed.telemetry import attach
     from otel_sealed.telemetry.processor import SealedSpanProcessor
 
@@ -91,6 +91,7 @@ def _into_folder(settings: Any) -> None:
     except OSError as error:
         store.complain(error)
     instrument(
+        *EVERY,
         tracer_provider=made.tracer,
         meter_provider=made.meter,
         logger_provider=made.logger,

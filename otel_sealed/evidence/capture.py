@@ -7,18 +7,15 @@ live wrap reads them, so that a recording is judged as the call it recorded.
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
 
 from otel_sealed.contract import Api, Exchange
 from otel_sealed.digest import Digest
 from otel_sealed.evidence.records import Capture, Passed
 from otel_sealed.instrument.body import aws_events, decoded, is_events
-from otel_sealed.instrument.http import HttpSent
+from otel_sealed.instrument.http import HttpSent, Plain, Url
 from otel_sealed.instrument.routes import wires_at
 from otel_sealed.providers import dialects
 from otel_sealed.vocab import host_name, word
@@ -27,17 +24,6 @@ from otel_sealed.wire.parse import Unread
 
 _AWS: Final = "application/vnd.amazon.eventstream"
 _ENCODINGS: Final = {"gzip": b"\x1f\x8b", "x-gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
-_GEMINI_MODEL: Final = re.compile(r"/models/([^/:]+):")
-
-
-@dataclass(frozen=True, slots=True)
-class Url:
-    """The parts of a URL that `HttpSent` asks for."""
-
-    host: str
-    path: str
-    port: int | None = None
-    query: bytes = b""
 
 
 class Reading:
@@ -81,14 +67,13 @@ class Reading:
         request: Any,
         number: int,
     ) -> Exchange:
-        sent = HttpSent(_Sent(url, capture.headers))
-        gemini = _GEMINI_MODEL.search(url.path) if api is Api.GENERATE_CONTENT else None
+        sent = HttpSent(Plain(url, capture.headers, None))
         credential = sent.credential()
         response, events, complete = self._answer(capture)
         return Exchange(
             api=api,
             operation=operation,
-            model=gemini[1] if gemini else sent.where().model,
+            model=sent.where().model,
             host=url.host,
             account=self._digest.account(credential) if credential else None,
             betas=sent.betas(),
@@ -121,14 +106,6 @@ class Reading:
         return (None, parsed, True) if isinstance(parsed, list) else (parsed, None, True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """What `HttpSent` reads of an httpx request."""
-
-    url: Url
-    headers: Mapping[str, str]
-
-
 def _asks(api: Api, request: Any) -> bool:
     """Whether the body of a request is one of an API; of one without a dialect nobody can say."""
     dialect = dialects().get(api)
@@ -141,8 +118,7 @@ def _posts(capture: Capture) -> bool:
 
 def _split(url: str) -> Url:
     try:
-        parts = urlsplit(url)
-        return Url(parts.hostname or "", unquote(parts.path))
+        return Url.of(url)
     except ValueError:
         return Url("", "")
 

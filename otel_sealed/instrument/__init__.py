@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from otel_sealed.instrument.patch import ADAPTERS, Handle, effect, instrument, uninstrument
+from otel_sealed.instrument.patch import ADAPTERS, EVERY, Handle, effect, instrument, uninstrument
 
-__all__ = ["ADAPTERS", "Handle", "effect", "instrument", "uninstrument"]
+__all__ = ["ADAPTERS", "EVERY", "Handle", "effect", "instrument", "uninstrument"]
 
 
 class _Callable(ModuleType):

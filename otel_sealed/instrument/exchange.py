@@ -256,7 +256,7 @@ class Call:
         """A span of our own that began with the call."""
         attributes = self._runtime.emitter.start_attributes(
             operation=self._kind.name,
-            provider=where.cloud or self._kind.provider,
+            provider=self._provider(where),
             model=model,
             host=where.host,
             port=where.port,
@@ -268,6 +268,9 @@ class Call:
             attributes=attributes,
             start_time=self._started_ns,
         )
+
+    def _provider(self, where: Where) -> str:
+        return where.cloud or self._kind.provider
 
     def _named(self, model: str) -> str:
         return f"{self._kind.name} {model_name(model)}".rstrip()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from otel_sealed.instrument.body import plain
 from otel_sealed.instrument.exchange import Call
@@ -19,7 +20,9 @@ from otel_sealed.instrument.tee import put
 _URL_MODEL: Final = re.compile(
     r"\A(?>.*?/model/)(?P<bedrock>.+)/invoke(?:-with-response-stream)?$"
     r"|/publishers/anthropic/models/(?P<vertex>[^/:]+):(?:stream)?[rR]awPredict$"
+    r"|/models/(?P<gemini>[^/:]+):(?:stream)?[gG]enerateContent$"
 )
+_CLOUDS: Final = {"bedrock": "bedrock", "vertex": "vertex"}
 _LONGEST_PATH: Final = 4096
 """A path that names a model is no longer: ARNs have 2,048 characters at most."""
 _LONGEST_KEPT: Final = 512
@@ -39,15 +42,67 @@ def _read(host: object, port: object, path: str, query: bytes) -> Where:
     """What the parts of a URL say; a path holds no ids where turns are sent, so few are met."""
     named = _URL_MODEL.search(path) if len(path) <= _LONGEST_PATH else None
     model = named[named.lastgroup] if named is not None and named.lastgroup else None
-    azure = "/openai/" in path and b"api-version=" in query
+    azure = named is None and "/openai/" in path and b"api-version=" in query
     project = _PROJECT.search(path) if "/projects/" in path else None
     return Where(
         host=str(host or ""),
         port=port if isinstance(port, int) else None,
         model=model,
-        cloud=named.lastgroup if named is not None else "azure" if azure else None,
+        cloud=_CLOUDS.get(named.lastgroup or "")
+        if named is not None
+        else "azure"
+        if azure
+        else None,
         project=project[1] if project is not None else "",
     )
+
+
+class Url(NamedTuple):
+    """The parts of a URL that `HttpSent` asks for."""
+
+    host: str
+    path: str
+    port: int | None = None
+    query: bytes = b""
+
+    @classmethod
+    def of(cls, text: str, host: str = "") -> Url:
+        """The parts of a URL, or of what a client sends to `host`. Raises ValueError."""
+        parts = urlsplit(text)
+        query = parts.query.encode("utf-8", "replace")
+        return cls(parts.hostname or host, unquote(parts.path), parts.port, query)
+
+
+class Plain:
+    """A request of any other client, as `HttpSent` reads one of httpx."""
+
+    def __init__(self, url: Url, headers: Any, body: Any) -> None:
+        """`headers`: a mapping or pairs of texts or bytes; kept, as is `body`, and read later."""
+        self.url = url
+        self._headers = headers
+        self._body = body
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """By lower-case name."""
+        pairs = getattr(self._headers, "items", lambda: self._headers or ())()
+        return {_text(name).lower(): _text(value) for name, value in pairs}
+
+    @property
+    def content(self) -> Any:
+        """The body where it is bytes, or was JSON. Raises RuntimeError where it is a stream."""
+        body = self._body
+        if isinstance(body, str):
+            return body.encode("utf-8", "surrogatepass")
+        if isinstance(body, (bytearray, memoryview)):
+            return bytes(body)
+        if isinstance(body, (bytes, dict)) or body is None:
+            return body
+        raise RuntimeError("streamed")
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 class HttpSent:
@@ -58,6 +113,7 @@ class HttpSent:
         self._request = request
         self._asked: dict[bytes, str] | None = None
         self._where: Where | None = None
+        self._spelled: bytes | None = None
 
     def body(self) -> Any:
         """The bytes that were sent, without their content-encoding; None if streamed, or none.
@@ -65,11 +121,15 @@ class HttpSent:
         An `Unread` where they cannot be undone within bounds.
         """
         try:
-            content = self._request.content
+            content = self._request.content if self._spelled is None else self._spelled
         except RuntimeError:  # httpx raises RequestNotRead for a body it did not keep
             return None
         encoding = self._headers().get(b"content-encoding")
         return (plain(content, encoding) if encoding else content) or None
+
+    def spelled(self, body: bytes) -> None:
+        """The body in the bytes that go out, where the request has it in another form."""
+        self._spelled = body
 
     def _headers(self) -> Mapping[bytes, str]:
         """Those of `_ASKED_FOR` that there are, by lower-case name.

@@ -36,19 +36,22 @@ class Transport:
     says: str
 
 
-_COUNTED: Final = "its requests are counted as unobserved, not judged"
+_COUNTED: Final = (
+    'observed at its HTTP client by instrument("http"), otel-sealed run and zero code; else its'
+    " requests are counted as unobserved"
+)
 _UNSEEN: Final = "its requests are not even counted"
 TRANSPORTS: Final = (
     Transport(
         "litellm",
         "goes over httpx and aiohttp by itself, but for chat completions of OpenAI, which are"
-        f" observed; else {_COUNTED}",
+        f" observed; the rest is {_COUNTED}",
     ),
     Transport("dspy", f"goes over a transport of its own (lm15), or over litellm; {_COUNTED}"),
     Transport("lm15", f"is a transport of its own; {_COUNTED}"),
     Transport("smolagents", f"its LiteLLMModel goes over litellm; {_COUNTED}"),
-    Transport("boto3", f"calls Bedrock over botocore; {_COUNTED}"),
-    Transport("aiobotocore", f"calls Bedrock over aiohttp; {_COUNTED}"),
+    Transport("boto3", f"calls Bedrock over botocore; InvokeModel with Claude is {_COUNTED}"),
+    Transport("aiobotocore", f"the same over aiohttp; {_COUNTED}"),
     Transport("claude-agent-sdk", f"a process that is no Python makes its calls; {_UNSEEN}"),
     Transport("google-cloud-aiplatform", f"its gRPC clients have no HTTP client; {_UNSEEN} there"),
     Transport("xai-sdk", f"goes over gRPC; {_UNSEEN}"),
@@ -73,9 +76,10 @@ NOT_COVERED: Final = (
         "sessions with wires of their own",
     ),
     Limit(
-        "calls that go past the SDKs over HTTP",
-        "they are counted in otel_sealed.unobserved, at the clients below; over gRPC, WebSockets or"
-        " in another process they are not even that",
+        "calls that go past the SDKs",
+        'over HTTP they are observed under instrument("http"), and else counted in'
+        " otel_sealed.unobserved; over http.client they are only counted, and over gRPC, WebSockets"
+        " or in another process not even that",
     ),
     Limit("a WebSocket of the Responses API opened before we came", "it is shadowed when it opens"),
     Limit("batches of Gemini over files", "their lines go by a bucket or another client"),

@@ -27,6 +27,7 @@ from otel_sealed.instrument.routes import ANTHROPIC, OPENAI
 from otel_sealed.instrument.runtime import Runtime
 from otel_sealed.instrument.seam import Patch, Seam
 from otel_sealed.instrument.stainless import Stainless
+from otel_sealed.instrument.transport import Bodies
 from otel_sealed.vocab import SCOPE
 
 if TYPE_CHECKING:
@@ -87,7 +88,11 @@ The module of the first is in every release; those of the others come with what 
 are waited for until the application uses it.
 """
 
-_HTTP: Final = "http"
+HTTP: Final = "http"
+"""The name of the HTTP clients, for what no SDK sends."""
+EVERY: Final = (*ADAPTERS, HTTP)
+"""All there is to name: what `otel-sealed run` and zero code observe."""
+_BODIES: Final = "http.bodies"
 _lock = threading.RLock()
 _current: Handle | None = None
 _hooked: set[str] = set()
@@ -106,6 +111,7 @@ class Handle:
         self.runtime = runtime
         self.given = given
         self.idle = False
+        self._only_transport = False
         self._added: list[tuple[str, ...]] = []
         self._adapters: dict[str, tuple[Adapter, ...]] = {}
         self._patches: dict[tuple[str, str, str], Patch] = {}
@@ -124,7 +130,7 @@ class Handle:
             if len(self._added) <= 1:
                 _leave(self)
             else:
-                self._remove(self._added.pop())
+                self._leave(self._added.pop())
 
     def uninstrument(self) -> None:
         """Leave the SDKs as they were found, however many `instrument()` there were.
@@ -146,25 +152,43 @@ class Handle:
 
     def _enter(self, names: tuple[str, ...]) -> None:
         """Observe these SDKs, too, until it is left as often as it was entered."""
-        fresh = () if self.idle else tuple(name for name in names if name not in self._adapters)
+        there = {*self._adapters} - {HTTP} | ({HTTP} if self.runtime.transport else set())
+        fresh = () if self.idle else tuple(name for name in names if name not in there)
         self._added.append(fresh)
         for name in fresh:
             with shield("patch.add"):
                 self._add(name)
 
+    def _leave(self, names: tuple[str, ...]) -> None:
+        """The same, but that what passes by goes on being counted where it was."""
+        gone = {*names} - {HTTP}
+        if HTTP in names:
+            self.runtime.transport = False
+            gone |= {_BODIES, HTTP} if self._only_transport else {_BODIES}
+        self._remove(tuple(gone))
+
     def _remove(self, names: tuple[str, ...]) -> None:
         """Leave these SDKs as they were found."""
+        if HTTP in names:
+            self.runtime.transport = False
         modules = {adapter.module for name in names for adapter in self._adapters.pop(name, ())}
         for key in [key for key in self._patches if key[0] in modules]:
             with shield("patch.detach"):
                 self._patches.pop(key).take()
 
     def _add(self, provider: str) -> None:
+        if provider == HTTP:
+            self.runtime.transport = True
+            self._only_transport = HTTP not in self._adapters
+            self._notice()
+            self._put(_BODIES, (Bodies(),))
+            return
         self._put(provider, tuple(make(self.runtime) for make in ADAPTERS[provider]))
 
     def _notice(self) -> None:
         """Hooks at the HTTP clients, whichever SDKs are named: what passes by is noticed."""
-        self._put(_HTTP, tuple(HttpHook(client, self.runtime) for client in CLIENTS))
+        if HTTP not in self._adapters:
+            self._put(HTTP, tuple(HttpHook(client, self.runtime) for client in CLIENTS))
 
     def _put(self, name: str, adapters: tuple[Adapter, ...]) -> None:
         self._adapters[name] = adapters
@@ -233,7 +257,7 @@ def instrument(
 ) -> Handle:
     """Observe every call that the named SDKs make from now on.
 
-    Requests with turns of a model that pass outside of the SDKs are counted as unobserved.
+    Requests with turns of a model that pass outside of what is named are counted as unobserved.
 
     A second call returns the same handle, with further SDKs added to it. The first one's providers,
     settings and core stay in force; what else the second is given is ignored, and one log line says
@@ -244,7 +268,8 @@ def instrument(
     cannot be had, calls go through unobserved, one log line says so, and it is counted.
 
     Args:
-        providers: `anthropic`, `openai`, `google`; all of them when none is named.
+        providers: `anthropic`, `openai`, `google`; all of these when none is named. `http` for
+            calls that HTTP clients make to known APIs without any of these SDKs.
         tracer_provider: Where spans go; the global one when None.
         meter_provider: Where metrics go; the global one when None.
         logger_provider: Where log events go; the global one when None.
@@ -256,9 +281,9 @@ def instrument(
     """
     global _current  # noqa: PLW0603 - the SDKs are process-wide, too
     names = providers or tuple(ADAPTERS)
-    unknown = sorted(set(names) - set(ADAPTERS))
+    unknown = sorted(set(names) - set(EVERY))
     if unknown:
-        raise ValueError(f"no adapter for {', '.join(unknown)}; there are {', '.join(ADAPTERS)}")
+        raise ValueError(f"no adapter for {', '.join(unknown)}; there are {', '.join(EVERY)}")
     given = Given(tracer_provider, meter_provider, logger_provider, settings, tracker)
     with _lock:
         if _current is None:

@@ -13,9 +13,9 @@ apart. What is in no table (counting tokens, models, embeddings) goes by unlooke
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from otel_sealed.contract import Api, Path, Proof
@@ -23,6 +23,7 @@ from otel_sealed.instrument import entries
 from otel_sealed.instrument.runtime import Kind
 from otel_sealed.providers import dialects
 from otel_sealed.providers.vendors import HOSTS
+from otel_sealed.telemetry.names import operation_name
 
 _Route = tuple[str, re.Pattern[str], Kind]
 
@@ -131,6 +132,42 @@ def _turns() -> _Turns:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Turn(Kind):
+    """A kind of call of any HTTP client.
+
+    `known`: whether a dialect reads it; `asks`: whether a body is one of the API, where neither
+    path nor host proves it.
+    """
+
+    known: bool = True
+    asks: Callable[[Mapping[str, Any]], bool] | None = None
+
+
+@lru_cache(maxsize=64)
+def _turn(api: Api, operation: str | None, *, proven: bool) -> Turn:
+    """The kind of a call, by its path."""
+    dialect = dialects().get(api)
+    name = operation_name(operation or "", dialect.name if dialect is not None else "")
+    asks = None if proven or dialect is None else dialect.asks
+    return Turn(api, name, operation, known=dialect is not None, asks=asks)
+
+
+def turn(host: str, path: str, body: object) -> Turn | None:
+    """The kind of call that a POST is, None where it sends no turns (`sends_turn`).
+
+    Batches send turns, but no request is one of them: their kind is not known.
+    """
+    if not sends_turn(host, path, body):
+        return None
+    found = [wire for wire in wires_at(path[-_LAST:]) if wire.path.sends]
+    if not found:
+        return _NO_TURN
+    proven = found[0].path.proof is Proof.PATH or host.endswith(HOSTS)
+    return _turn(found[0].api, found[0].path.operation, proven=proven)
+
+
+_NO_TURN: Final = Turn(Api.CONVERSE, "batch", known=False)
 _SENT: Final = (
     *(at for method, at, kind in (*ANTHROPIC, *OPENAI) if method == "post" and not kind.purpose),
     re.compile(r":batchGenerateContent$"),

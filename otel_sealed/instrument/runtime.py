@@ -120,7 +120,8 @@ def _nothing() -> None:
 class Runtime:
     """What all calls of one `instrument()` share.
 
-    `settled` is called after each settled call; `on` until it is taken back.
+    `settled` is called after each settled call; `on` until it is taken back; `transport`: whether
+    calls of HTTP clients that no SDK makes are observed.
     """
 
     tracker: Observes
@@ -130,6 +131,7 @@ class Runtime:
     conversation_attribute: str = CONVERSATION_ID
     settled: Callable[[], None] = _nothing
     on: bool = True
+    transport: bool = False
     _open: dict[int, Open] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
