@@ -51,7 +51,10 @@ class SealedInstrumentor:
         return bool(_handles)
 
     def instrument(self, **options: Any) -> None:
-        """Observe the calls of every SDK and HTTP client. Of `options` the three providers are looked at."""
+        """Observe the calls of every SDK and HTTP client.
+
+        Of `options` the three providers are looked at.
+        """
         with _kept_in("instrumenting"):
             from otel_sealed.instrument import EVERY, instrument
 

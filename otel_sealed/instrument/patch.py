@@ -111,7 +111,7 @@ class Handle:
         self.runtime = runtime
         self.given = given
         self.idle = False
-        self._only_transport = False
+        self.http_hooks = True
         self._added: list[tuple[str, ...]] = []
         self._adapters: dict[str, tuple[Adapter, ...]] = {}
         self._patches: dict[tuple[str, str, str], Patch] = {}
@@ -164,7 +164,7 @@ class Handle:
         gone = {*names} - {HTTP}
         if HTTP in names:
             self.runtime.transport = False
-            gone |= {_BODIES, HTTP} if self._only_transport else {_BODIES}
+            gone |= {_BODIES}
         self._remove(tuple(gone))
 
     def _remove(self, names: tuple[str, ...]) -> None:
@@ -178,17 +178,15 @@ class Handle:
 
     def _add(self, provider: str) -> None:
         if provider == HTTP:
-            self.runtime.transport = True
-            self._only_transport = HTTP not in self._adapters
-            self._notice()
-            self._put(_BODIES, (Bodies(),))
+            self.runtime.transport = self.http_hooks
+            if self.http_hooks:
+                self._put(_BODIES, (Bodies(),))
             return
         self._put(provider, tuple(make(self.runtime) for make in ADAPTERS[provider]))
 
     def _notice(self) -> None:
         """Hooks at the HTTP clients, whichever SDKs are named: what passes by is noticed."""
-        if HTTP not in self._adapters:
-            self._put(HTTP, tuple(HttpHook(client, self.runtime) for client in CLIENTS))
+        self._put(HTTP, tuple(HttpHook(client, self.runtime) for client in CLIENTS))
 
     def _put(self, name: str, adapters: tuple[Adapter, ...]) -> None:
         self._adapters[name] = adapters
@@ -269,7 +267,8 @@ def instrument(
 
     Args:
         providers: `anthropic`, `openai`, `google`; all of these when none is named. `http` for
-            calls that HTTP clients make to known APIs without any of these SDKs.
+            calls that HTTP clients make to known APIs without any of these SDKs (not where the
+            setting `http_hooks` is off).
         tracer_provider: Where spans go; the global one when None.
         meter_provider: Where metrics go; the global one when None.
         logger_provider: Where log events go; the global one when None.
@@ -303,6 +302,7 @@ def _begun(given: Given) -> Handle:
         if chosen.enabled:
             handle = Handle(build.runtime(*given.where, chosen, given.tracker), given)
             _watch(handle)
+            handle.http_hooks = chosen.http_hooks
             if chosen.http_hooks:
                 with shield("patch.notice"):
                     handle._notice()

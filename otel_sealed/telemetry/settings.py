@@ -113,8 +113,8 @@ class Settings(BaseSettings):
     )
     http_hooks: bool = Field(
         default=True,
-        description="notice calls that pass outside of the SDKs, at HTTP clients; off: no HTTP"
-        " client is wrapped",
+        description="notice calls that pass outside of the SDKs at HTTP clients, or observe them"
+        " where `http` is instrumented; off: no HTTP client is wrapped",
     )
     kill_file: str = Field(
         default="",
