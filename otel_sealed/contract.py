@@ -50,6 +50,8 @@ class Api(StrEnum):
     INTERACTIONS = "interactions"
     CHAT_COMPLETIONS = "chat.completions"
     CONVERSE = "converse"
+    REALTIME = "realtime"
+    """A name for what no dialect reads yet."""
 
 
 class Proof(StrEnum):

@@ -20,6 +20,8 @@ SEALS: Final = frozenset(
         "anthropic.redacted_thinking.data",
         "anthropic.thinking.signature",
         "anthropic.web_search_result.encrypted_content",
+        "bedrock.reasoning_text.signature",
+        "bedrock.redacted_content",
         "gemini.message.thought_signature",
         "gemini.part.thought_signature",
         "gemini.tool_call.thought_signature",
@@ -42,6 +44,7 @@ COMPANIONS: Final = frozenset(
     {
         "anthropic.compaction.text",
         "anthropic.thinking.text",
+        "bedrock.reasoning_text.text",
         "gemini.part.text",
         "litellm.thinking_blocks.text",
         "openai.compaction.id",
@@ -82,6 +85,7 @@ ALWAYS: Final = frozenset(
         "encrypted_content",
         "encrypted_index",
         "encrypted_stdout",
+        "redacted_content",
         "thought_signature",
     }
 )
@@ -102,6 +106,7 @@ NEAR: Final[Mapping[str, tuple[str, ...]]] = {
 """Keys of many things, with the words that show a sealed value."""
 IN_BYTES: Final = frozenset(
     {
+        "redacted_content",
         "thought_signature",
     }
 )
@@ -120,6 +125,7 @@ MARKS: Final = frozenset(
 """What a value is hidden after in the text of an id."""
 SPELLED: Final = frozenset(
     {
+        "redactedContent",
         "thoughtSignature",
     }
 )

@@ -648,7 +648,7 @@ EVENTS: Final = (VIOLATION, DISAGREEMENT, LEAK)
 # ---------------------------------------------------------------------------------- artifacts
 
 # promised before a dialect has them: a name is never taken back (tests/golden/vocabulary.json)
-_PROMISED: Final = frozenset({"bedrock.redacted_content", "openrouter.reasoning_details"})
+_PROMISED: Final = frozenset({"openrouter.reasoning_details"})
 SEALS: Final = declared.SEALS | _PROMISED
 """Opaque values: their digests may leave under the process key."""
 COMPANIONS: Final = declared.COMPANIONS

@@ -91,7 +91,9 @@ ROOMS = {
     "contract": Room(floor=1),
     "wire": Room(floor=1, siblings=names("contract"), outside=names("pydantic_core")),
     # 2 facts and memory, blind to each other; a dialect is blind to every other dialect too
-    "providers": Room(floor=2, mutual=False),
+    "providers": Room(floor=2, siblings=names("providers.claude"), mutual=False),
+    # what two wires of one vendor's models have in common
+    "providers.claude": Room(floor=2),
     "ledger": Room(floor=2, impure=names("threading")),
     # which recorded turns a request replays: of a ledger it knows the protocol alone
     "matching": Room(floor=2, siblings=names("ledger.protocol diagnose")),

@@ -200,7 +200,8 @@ def aws_events(data: bytes) -> list[Any]:
     """The JSON events inside an `application/vnd.amazon.eventstream` body, cut frames left out.
 
     Frame: total length, headers length, prelude CRC (4 bytes each, big-endian), headers, payload,
-    CRC; the payload of a chunk is `{"bytes": base64 of the event}`.
+    CRC. The payload of a chunk of InvokeModel is `{"bytes": base64 of the event}`, that of others
+    is the event, which gets the name that is in its headers as its one key, as botocore has it.
     """
     events: list[Any] = []
     at = 0
@@ -209,13 +210,21 @@ def aws_events(data: bytes) -> list[Any]:
         head = int.from_bytes(data[at + 4 : at + 8])
         if total < head + 16 or at + total > len(data):
             break
+        headers = data[at + 12 : at + 12 + head]
         try:
             frame = json.loads(data[at + 12 + head : at + total - 4])
-            events.append(json.loads(base64.b64decode(frame["bytes"])))
+            if "bytes" in frame:
+                events.append(json.loads(base64.b64decode(frame["bytes"])))
+            elif name := _EVENT_NAME.search(headers):
+                events.append({name[1].decode("ascii"): frame})
         except (ValueError, KeyError, TypeError, RecursionError):
-            pass  # an exception frame, or one without an event
+            pass  # a frame without an event
         at += total
     return events
+
+
+_EVENT_NAME = re.compile(rb":(?:event|exception)-type\x07\0[\x01-\x40]([A-Za-z]{1,64})")
+"""The header that names an event: its own name, the type of a text, two bytes of length."""
 
 
 def payloads(chunks: list[Any]) -> list[Any]:

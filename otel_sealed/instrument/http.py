@@ -18,7 +18,7 @@ from otel_sealed.instrument.tee import put
 
 # The model of Bedrock may be an ARN with slashes in it: all from the first mark to the last.
 _URL_MODEL: Final = re.compile(
-    r"\A(?>.*?/model/)(?P<bedrock>.+)/invoke(?:-with-response-stream)?$"
+    r"\A(?>.*?/model/)(?P<bedrock>.+)/(?:invoke(?:-with-response-stream)?|converse(?:-stream)?)$"
     r"|/publishers/anthropic/models/(?P<vertex>[^/:]+):(?:stream)?[rR]awPredict$"
     r"|/models/(?P<gemini>[^/:]+):(?:stream)?[gG]enerateContent$"
 )

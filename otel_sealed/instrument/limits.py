@@ -50,7 +50,10 @@ TRANSPORTS: Final = (
     Transport("dspy", f"goes over a transport of its own (lm15), or over litellm; {_COUNTED}"),
     Transport("lm15", f"is a transport of its own; {_COUNTED}"),
     Transport("smolagents", f"its LiteLLMModel goes over litellm; {_COUNTED}"),
-    Transport("boto3", f"calls Bedrock over botocore; InvokeModel with Claude is {_COUNTED}"),
+    Transport(
+        "boto3",
+        f"calls Bedrock over botocore; Converse and Claude are {_COUNTED}",
+    ),
     Transport("aiobotocore", f"the same over aiohttp; {_COUNTED}"),
     Transport("claude-agent-sdk", f"a process that is no Python makes its calls; {_UNSEEN}"),
     Transport("google-cloud-aiplatform", f"its gRPC clients have no HTTP client; {_UNSEEN} there"),

@@ -91,17 +91,10 @@ class Wire:
     api: Api
 
 
-_UNREAD: Final = (
-    Wire(Path(("/converse", "/converse-stream"), under="/model/", proof=Proof.PATH), Api.CONVERSE),
-)
-"""APIs that are known by their paths and that no dialect reads."""
-
-
 @cache
 def wires() -> tuple[Wire, ...]:
     """The paths of every API, as the dialects declare them."""
-    declared = (Wire(path, d.api) for d in dialects().values() for path in d.paths)
-    return (*declared, *(wire for wire in _UNREAD if wire.api not in dialects()))
+    return tuple(Wire(path, d.api) for d in dialects().values() for path in d.paths)
 
 
 def wires_at(path: str) -> list[Wire]:
@@ -136,8 +129,8 @@ def _turns() -> _Turns:
 class Turn(Kind):
     """A kind of call of any HTTP client.
 
-    `known`: whether a dialect reads it; `asks`: whether a body is one of the API, where neither
-    path nor host proves it.
+    `known`: whether it is one turn that a dialect reads; `asks`: whether a body is one of the API,
+    where neither path nor host proves it.
     """
 
     known: bool = True
@@ -147,10 +140,9 @@ class Turn(Kind):
 @lru_cache(maxsize=64)
 def _turn(api: Api, operation: str | None, *, proven: bool) -> Turn:
     """The kind of a call, by its path."""
-    dialect = dialects().get(api)
-    name = operation_name(operation or "", dialect.name if dialect is not None else "")
-    asks = None if proven or dialect is None else dialect.asks
-    return Turn(api, name, operation, known=dialect is not None, asks=asks)
+    dialect = dialects()[api]
+    name = operation_name(operation or "", dialect.name)
+    return Turn(api, name, operation, asks=None if proven else dialect.asks)
 
 
 def turn(host: str, path: str, body: object) -> Turn | None:
@@ -167,7 +159,7 @@ def turn(host: str, path: str, body: object) -> Turn | None:
     return _turn(found[0].api, found[0].path.operation, proven=proven)
 
 
-_NO_TURN: Final = Turn(Api.CONVERSE, "batch", known=False)
+_NO_TURN: Final = Turn(Api.MESSAGES, "batch", known=False)
 _SENT: Final = (
     *(at for method, at, kind in (*ANTHROPIC, *OPENAI) if method == "post" and not kind.purpose),
     re.compile(r":batchGenerateContent$"),

@@ -65,7 +65,12 @@ def _of(
 _THOUGHT: Final = frozenset({Kind.REASONING})
 _SIGNATURES: Final = (
     *values(Role.SEAL, "anthropic", _THOUGHT),
-    *(name for wire in ("gemini", "chat", "interactions") for name in values(Role.SEAL, wire)),
+    *(
+        name
+        for wire in dialects().values()
+        if wire.name not in ("anthropic", "openai")
+        for name in values(Role.SEAL, wire.name)
+    ),
 )
 _REASONED: Final = values(Role.SEAL, "openai", _THOUGHT)
 _SEALED: Final = values(Role.SEAL, "openai", {Kind.REASONING, Kind.COMPACTION})

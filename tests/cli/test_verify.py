@@ -183,7 +183,7 @@ BAD: dict[str, tuple[list[Any], str]] = {
     "no api": ([{"request": {}, "x": CANARY}], "line 1: api is missing"),
     "null api": ([{**GOOD, "api": None}], "line 1: api has the wrong type"),
     "unknown api": ([GOOD, GOOD, {**GOOD, "api": CANARY}], "line 3: api is not known"),
-    "api to come": ([{**GOOD, "api": "converse"}], "line 1: its api is not read by this version"),
+    "api to come": ([{**GOOD, "api": "realtime"}], "line 1: its api is not read by this version"),
     "no body": ([{"api": "messages", "reqest": {CANARY: 1}}], "none of request, response and"),
     "request": ([{**GOOD, "request": [CANARY]}], "line 1: request is not a JSON object"),
     "response": ([{**GOOD, "response": 7}], "line 1: response is not a JSON object, array or"),

@@ -734,9 +734,9 @@ def test_rows_stand_in_order_of_receipt() -> None:
     assert keys == sorted(keys)
 
 
-def test_a_conversation_by_converse_is_named_as_unread() -> None:
+def test_a_conversation_on_a_wire_to_come_is_named_as_unread() -> None:
     """A wire that no dialect speaks is said to be unread."""
-    report = Tracker(KEY).observe(Exchange(api=Api.CONVERSE, request={"messages": []}))
+    report = Tracker(KEY).observe(Exchange(api=Api.REALTIME, request={"messages": []}))
     assert (report.unread, report.findings, report.verdict) == (("api",), (), None)
 
 

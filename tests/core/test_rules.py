@@ -51,6 +51,7 @@ from tests.core.builders import (
 )
 from tests.core.chat_cases import CHAT_CASES
 from tests.core.conversations import KEY, Body, Change, exchange, history
+from tests.core.converse import on_converse
 
 BY_NAME = {dialect.name: dialect for dialect in dialects().values()}
 
@@ -873,6 +874,13 @@ CASES["interactions"] = {
 }
 
 CASES["chat"] = CHAT_CASES
+# the rows of Claude on another wire: the same cases, said on it
+_CLAUDE = {rule.id for rule in BY_NAME["bedrock"].rules}
+CASES["bedrock"] = {
+    id_: (on_converse(fires), on_converse(silent))
+    for id_, (fires, silent) in CASES["anthropic"].items()
+    if id_ in _CLAUDE
+}
 
 DECIDABLE = sorted({(name, rule.id) for name, rule in tables() if not rule.undecidable})
 LISTED = sorted((name, id_) for name, cases in CASES.items() for id_ in cases)
@@ -916,7 +924,7 @@ def test_every_row_has_a_source_and_a_date() -> None:
 def test_ids_are_well_formed() -> None:
     """Ids are a letter of the table, or X, and a number."""
     letters = {"otel_sealed": "X", "anthropic": "AX", "openai": "OX", "gemini": "GX"}
-    letters |= {"interactions": "GX", "chat": "GRX"}
+    letters |= {"interactions": "GX", "chat": "GRX", "bedrock": "AX"}
     bad = [
         rule.id for name, rule in tables() if not re.fullmatch(rf"[{letters[name]}]\d+", rule.id)
     ]

@@ -178,7 +178,7 @@ def test_an_error_for_people_makes_one_line() -> None:
 
 def test_a_report_about_nothing_is_nothing() -> None:
     """A wire without a dialect has no facts and no verdict."""
-    report = Tracker(KEY).observe(Exchange(api=Api.CONVERSE))
+    report = Tracker(KEY).observe(Exchange(api=Api.REALTIME))
     assert report == Report(report.facts, unread=("api",))
     assert Verdict.OK.rank == 0
 

@@ -470,5 +470,5 @@ def test_a_delivery_as_stream_says_whether_it_was_whole() -> None:
 
 def test_a_wire_without_a_dialect_is_named() -> None:
     """Unread, not misread."""
-    one = exchange("openai", asked("openai"), None, api=Api.CONVERSE)
+    one = exchange("openai", asked("openai"), None, api=Api.REALTIME)
     assert Tracker(KEY).observe(one).unread == ("api",)

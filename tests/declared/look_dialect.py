@@ -16,18 +16,18 @@ from otel_sealed.telemetry.scrub import Wire, scrubbed
 from otel_sealed.tracker import Tracker
 from otel_sealed.triage.remedies import remedies
 
-FIELD, PATH = "converse.hidden.state", "/model/amazon.nova/converse"
+FIELD, PATH = "realtime.hidden.state", "/voice/amazon.nova/talk"
 URL = f"https://bedrock-runtime.eu-west-1.amazonaws.com{PATH}"
 SEAL = base64.b64encode(bytes(range(256))).decode()
 held = [{"type": "hidden", "hidden_state": SEAL}, {"type": "words", "words": "The ledger is blue."}]
-answer: dict[str, Any] = {"output": {"message": {"role": "assistant", "content": held}}}
+answer: dict[str, Any] = {"said": {"role": "assistant", "content": held}}
 asks = [{"role": "user", "content": [{"type": "words", "words": "Which?"}]}]
 told = [*asks, {"role": "assistant", "content": held[1:]}, *asks]
 
 tracker, reading = Tracker(b"k" * 32), Reading(Passed())
 captures = [
-    Capture("POST", URL, {}, {"messages": asks}, 200, {}, answer),
-    Capture("POST", URL, {}, {"messages": told}),
+    Capture("POST", URL, {}, {"turns": asks}, 200, {}, answer),
+    Capture("POST", URL, {}, {"turns": told}),
 ]
 read = [reading.exchange(one, number) for number, one in enumerate(captures)]
 reports = [tracker.observe(one) for one in read if one is not None]

@@ -23,14 +23,14 @@ from otel_sealed.model import Facts, Kind, Speaker
 
 CARRIERS = {
     "hidden": Carrier(
-        "hidden", Kind.REASONING, fields=(Field("hidden_state", "converse.hidden.state"),)
+        "hidden", Kind.REASONING, fields=(Field("hidden_state", "realtime.hidden.state"),)
     ),
     "words": Carrier("words", Kind.TEXT, payload=("words",)),
 }
 
 
 def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
-    for index, message in enumerate(body["messages"]):
+    for index, message in enumerate(body["turns"]):
         speaker = Speaker.MODEL if message["role"] == "assistant" else Speaker.USER
         parts = tuple((f"content.{j}", part) for j, part in enumerate(message["content"]))
         yield RawMessage(index, speaker, parts, message)
@@ -39,28 +39,28 @@ def _messages(body: Mapping[str, Any]) -> Iterator[RawMessage]:
 def _answer(body: Any) -> RawAnswer:
     if not isinstance(body, dict):
         return RawAnswer(())
-    content = body["output"]["message"]["content"]
+    content = body["said"]["content"]
     parts = tuple((f"content.{j}", part) for j, part in enumerate(content))
-    return RawAnswer(parts=parts, path="output.message", model="nova")
+    return RawAnswer(parts=parts, path="said", model="nova")
 
 
 def _fold(events: Iterable[Any]) -> dict[str, Any]:
-    return {"output": {"message": {"content": list(events)}}, "complete": True}
+    return {"said": {"content": list(events)}, "complete": True}
 
 
 def _facts(_body: Mapping[str, Any], exchange: Exchange) -> Facts:
-    return Facts(dialect="converse", vendor="", model=exchange.model or "")
+    return Facts(dialect="realtime", vendor="", model=exchange.model or "")
 
 
 DIALECT = Dialect(
-    name="converse",
-    api=Api.CONVERSE,
+    name="realtime",
+    api=Api.REALTIME,
     vendor="amazon",
-    root="messages",
+    root="turns",
     carriers=CARRIERS,
-    paths=(Path(("/converse", "/converse-stream"), under="/model/", proof=Proof.PATH),),
-    asks=lambda body: "messages" in body,
-    answers=lambda body: isinstance(body.get("output"), dict),
+    paths=(Path(("/talk", "/talk-stream"), under="/voice/", proof=Proof.PATH),),
+    asks=lambda body: "turns" in body,
+    answers=lambda body: isinstance(body.get("said"), dict),
     type_of=lambda block: str(block.get("type")),
     messages=_messages,
     answer=_answer,

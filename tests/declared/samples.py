@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from otel_sealed.contract import Api
+from tests.core import converse
 from tests.core import test_interactions as interactions
 from tests.core.conversations import APIS, MATRIX, Body, base, events, request, responses
 
@@ -32,5 +33,15 @@ def _interaction() -> Sample:
     return Sample(Api.INTERACTIONS, asked, answer, interactions.events(came))
 
 
-SAMPLES = {**{name: _sample(name) for name in MATRIX}, "interactions": _interaction()}
+def _converse() -> Sample:
+    of = _sample("anthropic")
+    answer = converse.response(of.answer)
+    return Sample(Api.CONVERSE, converse.request(of.asked), answer, converse.events(answer))
+
+
+SAMPLES = {
+    **{name: _sample(name) for name in MATRIX},
+    "interactions": _interaction(),
+    "bedrock": _converse(),
+}
 """By the name of a dialect; that of a relay where the same wire carries other fields."""

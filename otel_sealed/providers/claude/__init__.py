@@ -1,0 +1,1 @@
+"""Claude, on whatever wire: what its models do, and the contract of its reasoning as data."""
