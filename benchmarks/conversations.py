@@ -91,7 +91,7 @@ def in_turn(live: int, turns: int, beginning: str) -> dict[str, float]:
             taken.append((time.process_time_ns() - start) / 1e3)
             resumed.append(bool(report.settled))
     gc.collect()
-    settled = tracker._core.settled  # noqa: SLF001 - what it counts is no part of the interface
+    settled = tracker._core.cache  # noqa: SLF001 - what it counts is no part of the interface
     return {
         "live": live,
         "us": statistics.median(taken),
@@ -105,7 +105,7 @@ def in_turn(live: int, turns: int, beginning: str) -> dict[str, float]:
 def held(live: int, turns: int, beginning: str) -> dict[str, float]:
     """MiB that are free when all checkpoints are forgotten, and what was counted."""
     tracker = Tracker(b"k" * 32)
-    settled = tracker._core.settled  # noqa: SLF001 - the same
+    settled = tracker._core.cache  # noqa: SLF001 - the same
     if settled is None:
         raise SystemExit("this tracker keeps no checkpoints")
     tracemalloc.start()

@@ -108,19 +108,18 @@ ROOMS = {
     "tracker": Room(
         floor=3,
         siblings=names(
-            "judge overlay tracker.disputes tracker.effects tracker.lasting tracker.memo"
-            " tracker.lines tracker.position tracker.settled"
+            "judge overlay tracker.disputes tracker.effects tracker.cache tracker.memo"
+            " tracker.position tracker.prefix"
         ),
     ),
     # the rows a stand keeps
-    "tracker.lasting": Room(floor=3, siblings=names("tracker.position")),
-    "tracker.position": Room(floor=3),
+    "tracker.prefix": Room(floor=3),
+    "tracker.position": Room(floor=3, siblings=names("tracker.prefix")),
     # the state of a tracker beside its ledger, each with a lock of its own
     "tracker.disputes": Room(floor=3, impure=names("threading")),
     "tracker.effects": Room(floor=3, impure=names("threading")),
     "tracker.memo": Room(floor=3, impure=names("threading")),
-    "tracker.settled": Room(floor=3, siblings=names("tracker.lasting")),
-    "tracker.lines": Room(floor=3, siblings=names("tracker.settled"), impure=names("threading")),
+    "tracker.cache": Room(floor=3, siblings=names("tracker.prefix"), impure=names("threading")),
     # 4 emission
     "telemetry": Room(
         floor=4,

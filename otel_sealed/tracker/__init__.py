@@ -3,9 +3,10 @@
 Theory of operation. `observe` is told one whole exchange after its reply is in. It reads the
 request (wire), finds the turns it replays (locate), compares them with what is sent (align), judges
 each fate (judge), then reads the response, lays the provider's own answer beside the verdicts, and
-records the new turn in the ledger with the turn it continued as parent. What of a conversation is
-settled is not read again (`settled`). A live wrap, an offline transcript, a test and a proxy all
-run this same code. Its state: the ledger, the settled stands, disputes and pending effects.
+records the new turn in the ledger with the turn it continued as parent. What was judged of a
+conversation is not read again (`prefix`, `cache`). A live wrap, an offline transcript, a test and a
+proxy all run this same code. Its state: the ledger, the cache of judged prefixes, disputes and
+pending effects.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from otel_sealed.model import Facts, Report
 from otel_sealed.providers import counting, dialects
 from otel_sealed.providers.families import Families
 from otel_sealed.steps import MOST, OutOfSteps, bounded
+from otel_sealed.tracker.cache import Cache
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.disputes import Disputes
 from otel_sealed.tracker.effects import Effects
-from otel_sealed.tracker.lines import Settled
 from otel_sealed.tracker.observation import Observation
 from otel_sealed.wire.keys import SealedKeys
 
@@ -36,7 +37,7 @@ MAX_ABSENT = 64
 class Tracker:
     """Remembers what came in and judges what goes out.
 
-    Thread-safe: ledger, stands, disputes and effects have a lock each, and none is held while
+    Thread-safe: ledger, cache, disputes and effects have a lock each, and none is held while
     another is taken. Bounded by the ledger's `max_turns`.
     """
 
@@ -78,7 +79,7 @@ class Tracker:
             ledger=self.ledger,
             disputes=self.disputes,
             effects=self.effects,
-            settled=Settled() if settles else None,
+            cache=Cache() if settles else None,
             families=Families(families),
             absent=absent,
             keys=SealedKeys(known.values()) if gate else None,

@@ -11,9 +11,9 @@ from otel_sealed.digest import Digest, canonical, utf8
 from otel_sealed.ledger.protocol import Ledger
 from otel_sealed.model import Role
 from otel_sealed.providers.families import Families
+from otel_sealed.tracker.cache import Cache
 from otel_sealed.tracker.disputes import Disputes
 from otel_sealed.tracker.effects import Effects
-from otel_sealed.tracker.lines import Settled
 from otel_sealed.tracker.memo import Memo
 from otel_sealed.wire import Reader
 from otel_sealed.wire.keys import SealedKeys
@@ -31,7 +31,7 @@ class Core:
     ledger: Ledger
     disputes: Disputes
     effects: Effects
-    settled: Settled | None
+    cache: Cache | None
     families: Families
     absent: int
     keys: SealedKeys | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from otel_sealed import vocab
@@ -11,6 +11,7 @@ from otel_sealed.contract import Exchange, RawAnswer
 from otel_sealed.judge import judge
 from otel_sealed.model import (
     Carry,
+    Check,
     Facts,
     Fate,
     Finding,
@@ -28,15 +29,15 @@ from otel_sealed.model import (
 from otel_sealed.model.record import replace
 from otel_sealed.overlay import Said, overlay, provider_says, refused
 from otel_sealed.providers.vendors import resolve
+from otel_sealed.tracker.cache import Given, Shared
+from otel_sealed.tracker.checkpoints import checkpoints
 from otel_sealed.tracker.core import Core, Tools
 from otel_sealed.tracker.gate import Body, bare, continues_none, stateless
-from otel_sealed.tracker.judging import Asked, Judged, resumed, whole
-from otel_sealed.tracker.lines import Resumed
+from otel_sealed.tracker.judging import Asked, Judged, judge_request
+from otel_sealed.tracker.prefix import Prefix, rolled
 from otel_sealed.tracker.recording import MODEL, Came, clean, remember
-from otel_sealed.tracker.settled import Stand, before_tip, rolled
-from otel_sealed.tracker.standing import stands
 from otel_sealed.wire import Sent, as_json, as_payloads
-from otel_sealed.wire.checkpoint import History, Rest, history
+from otel_sealed.wire.checkpoint import history
 from otel_sealed.wire.drift import drift
 from otel_sealed.wire.parse import Unread
 from otel_sealed.wire.receipts import receipts
@@ -58,7 +59,6 @@ class Observation:
         self._unread: list[str] = []
         self._hint = core.digest.name(exchange.conversation) if exchange.conversation else b""
         self._answer = RawAnswer(())
-        self._history: History | None = None
         self._sent: Sent | None = None
         self._facts = Facts(self._dialect.name, "", model=exchange.model or "")
 
@@ -72,7 +72,7 @@ class Observation:
         if judged is None:
             model = self._facts.model or self._answer.model
             self._facts = self._complete(replace(self._facts, model=model), "", "")
-        told = (*judged.lasting, *judged.findings) if judged else ()
+        told = (*judged.rows, *judged.findings) if judged else ()
         findings = [*told, *self._never_came()]
         came = Came(
             self._exchange,
@@ -173,76 +173,40 @@ class Observation:
         return replace(answer, complete=complete, cut=cut, anew=anew)
 
     def _judge_request(self) -> Judged | None:
-        """From the newest stand the request shares, else as a whole."""
+        """From the longest judged prefix that the request shares with another, else as a whole."""
+        cache, name, exchange = self._core.cache, self._dialect.name, self._exchange
         try:
-            settled = self._resume()
-            if settled is not None:
-                judged = self._from_a_stand(settled)
-                if judged is not None:
-                    return judged
-            return self._as_a_whole(settled)
+            found = history(exchange.request, self._dialect.root) if cache is not None else None
+            if found is None or cache is None:
+                return judge_request(self._asked(self._tools.reader.request(exchange)))
+            shared = cache.shared(name, found)
+            for count in _tries(shared, removals=bool(self._answer.removals)):
+                shared = shared.first(count)
+                rest = found.rest(shared.known.length)
+                given, messages = shared.given, shared.messages
+                sent = self._tools.reader.parsed(
+                    exchange,
+                    rest.body,
+                    offset=messages,
+                    head=given.head if given and given.around == rest.around else None,
+                    segments=rest.segments,
+                    memo=self._tools.memo,
+                )
+                asked = self._asked(sent)
+                same = given is not None and (given.facts, given.hint) == (asked.facts, asked.hint)
+                if messages and (asked.facts.reference or not same):
+                    continue
+                judged = judge_request(asked, shared.prefixes)
+                if judged is None:
+                    continue
+                new = checkpoints(asked, judged) if _lasts(asked, judged) else ()
+                if new:
+                    about = Given(asked.facts, asked.hint, rest.around, sent.head)
+                    cache.keep(name, found, shared, rest.segments, new, about)
+                return judged
         except Unread as error:
             self._unread.append(f"request.{error.reason}")
-            return None
-
-    def _resume(self) -> Resumed | None:
-        if self._core.settled is None:
-            return None
-        self._history = history(self._exchange.request, self._dialect.root)
-        if self._history is None:
-            return None
-        return self._core.settled.resume(self._dialect.name, self._history)
-
-    def _from_a_stand(self, settled: Resumed) -> Judged | None:
-        """From the newest stand; where what follows is about its own turn, from the one before."""
-        for shared in (settled.stands, before_tip(settled.stands)):
-            if not shared or self._history is None:
-                return None
-            if len(shared) < len(settled.stands):
-                known = settled.known.first(len(shared))
-                rest = self._history.rest(known.length)
-                settled = Resumed(shared, rest, settled.line, known)
-            judged = self._from_stand(settled)
-            if judged is not None:
-                return judged
         return None
-
-    def _from_stand(self, settled: Resumed) -> Judged | None:
-        stand, rest = settled.stands[-1], settled.rest
-        if stand.lasted and self._answer.removals:
-            return None  # a removal may be of one of those rows, by what stands there
-        if stand.tip < 0:
-            return None  # no answer is settled: there is nothing to begin behind
-        sent = self._read(rest, offset=stand.messages, like=stand)
-        judged = resumed(self._asked(sent), settled.stands)
-        if judged is not None:
-            self._settle(sent, judged, settled)
-        return judged
-
-    def _as_a_whole(self, settled: Resumed | None) -> Judged:
-        """Read it all; where the first reading was of all of it already, that one serves."""
-        like = settled.stands[0] if settled is not None and settled.stands else None
-        if settled is not None and like is not None and self._history is not None:
-            settled = Resumed((), self._history.rest(0), settled.line)
-        if settled is not None:
-            sent = self._read(settled.rest, like=like)
-        else:
-            sent = self._tools.reader.request(self._exchange)
-        judged = whole(self._asked(sent))
-        if settled is not None:
-            self._settle(sent, judged, settled)
-        return judged
-
-    def _read(self, rest: Rest, *, offset: int = 0, like: Stand | None = None) -> Sent:
-        """The messages of `rest`; with the same bytes around it as `like`, its head is that one."""
-        return self._tools.reader.parsed(
-            self._exchange,
-            rest.body,
-            offset=offset,
-            head=like.head if like is not None and like.around == rest.around else None,
-            segments=rest.segments,
-            memo=self._tools.memo,
-        )
 
     def _asked(self, sent: Sent) -> Asked:
         self._sent = sent
@@ -278,20 +242,6 @@ class Observation:
             flags=facts.flags,
         )
 
-    # -- settling ------------------------------------------------------------------------------
-
-    def _settle(self, sent: Sent, judged: Judged, settled: Resumed) -> None:
-        """Keep a stand behind each message up to the first row that is not well."""
-        plain = not (judged.is_summary or judged.lineage.held or self._facts.reference)
-        if judged.stand is None and not judged.lineage.owner:
-            return  # no request resumes where no answer is
-        if self._core.settled is None or self._history is None or not plain:
-            return
-        asked = Asked(self._core, self._tools, self._exchange, sent, self._facts, self._hint)
-        new = stands(asked, judged, settled.rest)
-        if new:
-            self._core.settled.keep(self._dialect.name, self._history, settled, new)
-
     # -- what never came -----------------------------------------------------------------------
 
     def _never_came(self) -> Iterator[Finding]:
@@ -321,16 +271,16 @@ class Observation:
     def _assemble(
         self, turn: Turn | None, findings: list[Finding], said: Said, judged: Judged | None
     ) -> Report:
-        stand = judged.stand if judged else None
+        before = judged.prefix if judged else Prefix(b"")
         seals = [f for f in findings if f.artifact in self._tools.seals and f.received]
-        settled = stand.sealed if stand else 0
+        settled = before.sealed
         rest = [f for f in findings if not f.first and f.verdict is Verdict.OK]
         return Report(
             facts=self._facts,
             exchange=self._number,
             received=tuple(_receipts(turn)) if turn else (),
             findings=tuple(findings),
-            verdict=_worst(findings, stand),
+            verdict=_worst((*findings, *before.checks)),
             provider_verdict=said.verdict,
             rejection=said.rejection,
             carry=self._carry(seals, settled),
@@ -347,9 +297,9 @@ class Observation:
             removals=said.removals,
             drift=drift(self._answer.parts, self._dialect),
             receipts=self._tool_receipts(judged),
-            settled=stand.checks if stand else (),
-            rest_count=len(rest) + sum(c.count for c in (stand.checks if stand else ())),
-            rest_digest=rolled(stand.rolling if stand else b"", rest, self._core.digest),
+            settled=before.checks,
+            rest_count=len(rest) + sum(c.count for c in before.checks),
+            rest_digest=rolled(before.rolling, rest, self._core.digest),
             summary_size=sum(s.chars for b in (turn.blocks if turn else ()) for s in b.shadows),
             unread=tuple(dict.fromkeys(self._unread)),
             prefix=judged.chain if judged else b"",
@@ -383,10 +333,27 @@ class Observation:
             yield self._sent.messages[at].blocks[index].type
 
 
-def _worst(findings: list[Finding], stand: Stand | None) -> Verdict | None:
-    verdicts = [f.verdict for f in findings]
-    verdicts += [check.verdict for check in (stand.checks if stand else ())]
-    return max(verdicts, key=lambda v: v.rank, default=None)
+def _tries(shared: Shared, *, removals: bool) -> Iterator[int]:
+    """How many of the shared prefixes to begin after, until a suffix leaves them as they are.
+
+    After the last, or, where what follows is about its own turn, the one before; else after none.
+    Not after rows that are not well where the provider says what it removed: it may be of these.
+    """
+    prefixes = shared.prefixes[-2:]
+    if not (removals and prefixes and prefixes[-1].kept):
+        yield from range(len(shared.prefixes), len(shared.prefixes) - len(prefixes), -1)
+    yield 0
+
+
+def _lasts(asked: Asked, judged: Judged) -> bool:
+    """Whether what was judged may be of use to another request."""
+    if judged.is_summary or judged.lineage.held or asked.facts.reference:
+        return False
+    return bool(judged.prefix.messages or judged.lineage.owner)
+
+
+def _worst(rows: Iterable[Finding | Check]) -> Verdict | None:
+    return max((row.verdict for row in rows), key=lambda v: v.rank, default=None)
 
 
 _CAME = (State.PRESENT, State.EMPTY, State.CUT)

@@ -7,7 +7,7 @@ import re
 from otel_sealed import vocab
 from otel_sealed.align.prefix import told
 from otel_sealed.contract import Exchange, RawAnswer
-from otel_sealed.model import Block, Facts, Head, Role, Turn
+from otel_sealed.model import Block, Facts, Head, Role, Speaker, Turn
 from otel_sealed.model.prefixes import Prefixes
 from otel_sealed.model.record import record
 from otel_sealed.steps import spend
@@ -115,8 +115,10 @@ def _prefix(sent: Sent | None, judged: Judged | None, parent: int) -> tuple[tupl
     """What the model was told beyond its parent's prefix, and how much it shares with that."""
     if sent is None or judged is None:
         return (), 0
-    if judged.stand is not None:
-        return judged.told_since_tip, judged.told_at_tip
+    if judged.prefix.messages:
+        at = min((at for (at, _), n in judged.lineage.owner.items() if n == parent), default=0)
+        since = [m.digest for m in sent.messages[at:] if m.speaker is not Speaker.MODEL]
+        return tuple(since), judged.told[at].count
     now = tuple(digest for _, digest in told(sent.messages))
     common = Prefixes(judged.lineage.turns, (parent,), now).agreed.get(parent, 0)
     if common * 2 < len(now):

@@ -15,7 +15,7 @@ import pytest
 from otel_sealed.contract import Exchange
 from otel_sealed.model import Report
 from otel_sealed.tracker import Tracker
-from otel_sealed.tracker.lines import ALIKE, MAX_BYTES, Settled
+from otel_sealed.tracker.cache import ALIKE, MAX_BYTES, Cache
 from otel_sealed.wire.checkpoint import ByteHistory, ItemHistory
 from tests.core.conversations import (
     DIALECTS,
@@ -71,10 +71,10 @@ def resumed(reports: list[Report]) -> int:
     return sum(bool(report.settled) for report in reports)
 
 
-def bounded(max_bytes: int) -> tuple[Tracker, Settled]:
+def bounded(max_bytes: int) -> tuple[Tracker, Cache]:
     """A tracker that keeps so much at most."""
-    tracker, settled = Tracker(KEY), Settled(max_bytes)
-    tracker._core = dataclasses.replace(tracker._core, settled=settled)
+    tracker, settled = Tracker(KEY), Cache(max_bytes)
+    tracker._core = dataclasses.replace(tracker._core, cache=settled)
     return tracker, settled
 
 
@@ -98,7 +98,7 @@ def test_ten_thousand_conversations_of_fifteen_messages_have_room() -> None:
     for one in conversation("anthropic"):
         tracker.observe(wire(one))
     (line,) = settled._lines.values()
-    assert MAX_BYTES > 10_000 * (line.size * 15 // len(line.stands))
+    assert MAX_BYTES > 10_000 * (line.size * 15 // line.key.messages)
 
 
 @pytest.fixture(name="compared")

@@ -41,7 +41,7 @@ def relocate(patch: pytest.MonkeyPatch, change: Change) -> None:
 
     def located(asked: Any, chains: tuple[bytes, ...], *more: Any) -> Lineage:
         found = _LOCATED(asked, chains, *more)
-        return change(found, asked.core.ledger, asked.sent.messages, chains)
+        return change(found, asked.core.ledger, asked.sent.messages, chains[:-1])
 
     patch.setattr(judging, "_located", located)
 
@@ -143,9 +143,8 @@ def looks_at_the_end(patch: pytest.MonkeyPatch) -> None:
 
 def resumes_always(patch: pytest.MonkeyPatch) -> None:
     """A cached judgement is used whatever follows."""
-    patch.setattr(judging, "independent", lambda *_: True)
-    patch.setattr(judging, "continues", lambda *_: True)
-    patch.setattr(judging, "disturbed", lambda *_: False)
+    patch.setattr(judging, "touches", lambda *_: False)
+    patch.setattr(judging, "follows", lambda *_: True)
 
 
 def overlooks_half(patch: pytest.MonkeyPatch) -> None:

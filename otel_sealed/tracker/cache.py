@@ -1,6 +1,6 @@
-"""Where the stands of conversations are kept: found by how a request begins, bounded by bytes.
+"""The cache of judged prefixes: found by how a request begins, bounded by bytes.
 
-The stands of one conversation are a line. A request is compared with a few lines, however many
+The prefixes of one conversation are a line. A request is compared with a few lines, however many
 there are: with those of its places. A line is in one place, the first on its way from mark to mark
 (`wire.checkpoint`) with fewer than `ALIKE` lines; so conversations that begin alike are kept in
 places further on, and those that differ early in the first.
@@ -13,45 +13,72 @@ half are where a fifth does not fit, and what is used often stays.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from operator import attrgetter
 from typing import NamedTuple
 
-from otel_sealed.tracker.settled import Stand, steadied
-from otel_sealed.wire.checkpoint import History, Known, Rest
+from otel_sealed.model import Facts, Head
+from otel_sealed.tracker.prefix import Prefix
+from otel_sealed.wire.checkpoint import History, Known, Segment
 
 MAX_BYTES = 128 * 2**20
 """What is kept of the conversations of a process: 10,000 of 15 messages at once. One that does not
 fit is read as a whole with each request, some milliseconds a call."""
 LINE_BYTES = 1_000
-"""What a line takes without its stands, measured (`benchmarks/conversations.py`)."""
-MAX_STANDS = 8_192
+"""What a line takes without its prefixes, measured (`benchmarks/conversations.py`)."""
+MAX_PREFIXES = 8_192
+"""Of one conversation: more than `matching.lines.MAX_LINE` turns."""
 ALIKE = 4
 """Lines of one place, each compared with a request at a microsecond or less."""
 
+_messages = attrgetter("messages")
+
 
 class LineKey(NamedTuple):
-    """A line of stands: its dialect, how it begins, the rolling digest at its end, its length."""
+    """A line: its dialect, how it begins, the rolling digest at its end, how many messages."""
 
     dialect: str
     first: int
     chain: bytes
-    length: int
+    messages: int
 
 
-class Resumed(NamedTuple):
-    """A request that begins with settled bytes: the stands it shares, and what follows.
+class Given(NamedTuple):
+    """What of a request bears on all its rows: facts, and the name its caller gave it.
 
-    `known`: the bytes the stands are about, one segment each; `line`: the line of stands it shares
-    them with, as `Settled` knows it.
+    `around`: a hash of the bytes before and after its history, `head`: what was read from them.
     """
 
-    stands: tuple[Stand, ...]
-    rest: Rest
-    line: LineKey | None = None
+    facts: Facts
+    hint: bytes
+    around: int
+    head: Head
+
+
+class Shared(NamedTuple):
+    """The judged prefixes that a request shares with a line, longest last.
+
+    `known`: the bytes they are about, one segment a message; `given`: the request they were kept
+    of; `line`: the line, as the cache knows it.
+    """
+
+    prefixes: tuple[Prefix, ...] = ()
     known: Known = Known()
+    given: Given | None = None
+    line: LineKey | None = None
+
+    @property
+    def messages(self) -> int:
+        """How many messages the longest prefix has."""
+        return self.prefixes[-1].messages if self.prefixes else 0
+
+    def first(self, count: int) -> Shared:
+        """The first `count` of the prefixes."""
+        kept = self._replace(prefixes=self.prefixes[:count])
+        return kept._replace(known=self.known.first(kept.messages))
 
 
 class Place(NamedTuple):
@@ -64,23 +91,24 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Line:
-    """The stands of one conversation, and when they were used last."""
+    """The prefixes of one conversation, and when they were used last."""
 
     key: LineKey
     place: Place
-    stands: tuple[Stand, ...]
+    prefixes: tuple[Prefix, ...]
     known: Known
+    given: Given
     used: int
     index: int = 0
 
     @property
     def size(self) -> int:
         """Bytes held, within a third (`benchmarks/conversations.py`)."""
-        return LINE_BYTES + self.stands[-1].size
+        return LINE_BYTES + self.prefixes[-1].size
 
 
-class Settled:
-    """Stands of the conversations of a process. One lock; bounded by the bytes they hold."""
+class Cache:
+    """Judged prefixes of the conversations of a process. One lock; bounded by their bytes."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         """`max_bytes`: what all lines may hold."""
@@ -102,25 +130,22 @@ class Settled:
         """Bytes all lines hold, as they are counted."""
         return self._held
 
-    def resume(self, dialect: str, history: History) -> Resumed:
-        """The longest stand a history begins with and what follows it. Raises Unread."""
+    def shared(self, dialect: str, history: History) -> Shared:
+        """The longest prefixes that a history begins with."""
         with self._lock:
             lines = list(self._alike(dialect, history))
-        best: tuple[Stand, ...] = ()
-        begins, found = Known(), None
+        found, count = None, 0
         for line in lines:
             agreed = history.agreed(line.known)
-            if agreed > len(best):
-                best, begins, found = line.stands[:agreed], line.known, line
-            if agreed == len(line.stands):
+            if agreed > count:
+                found, count = line, agreed
+            if agreed == len(line.known.segments):
                 break
-        if found is not None:
-            found.used = next(self._uses)
-        best = steadied(best)
-        begins = begins.first(len(best))
-        return Resumed(
-            best, history.rest(begins.length), found.key if found is not None else None, begins
-        )
+        if found is None:
+            return Shared()
+        found.used = next(self._uses)
+        shared = Shared(found.prefixes, found.known, found.given, found.key)
+        return shared.first(bisect_right(found.prefixes, count, key=_messages))
 
     def _alike(self, dialect: str, history: History) -> Iterator[Line]:
         """The lines that may begin as the history does: those of the longest marks, newest first.
@@ -134,21 +159,29 @@ class Settled:
                 yield from islice(reversed(place.values()), ALIKE)
 
     def keep(
-        self, dialect: str, history: History, resumed: Resumed, stands: Sequence[Stand]
+        self,
+        dialect: str,
+        history: History,
+        shared: Shared,
+        segments: Sequence[Segment],
+        prefixes: Sequence[Prefix],
+        given: Given,
     ) -> None:
-        """Remember `stands` behind those shared, in their line's place unless that is a fork."""
-        line = resumed.line
-        known = history.known(resumed.known, resumed.rest.segments[: len(stands)])
-        stands = (*resumed.stands, *stands)[:MAX_STANDS]
-        known = known.first(len(stands))
-        key = LineKey(dialect, history.mark(0), stands[-1].chain, len(stands))
-        if stands[-1].tip < 0:
-            return  # without an answer in it no request resumes from it
+        """Remember `prefixes` next to those shared, in their line's place unless that is a fork.
+
+        `segments`: what each message after those shared was read from.
+        """
+        prefixes = (*shared.prefixes, *prefixes)[:MAX_PREFIXES]
+        last = prefixes[-1]
+        known = history.known(shared.known, segments[: last.messages - shared.messages])
+        key = LineKey(dialect, history.mark(0), last.chain, last.messages)
         with self._lock:
-            if line is not None and _begins(line, stands):
-                self._forget(line)
+            before = self._lines.get(shared.line) if shared.line is not None else None
+            if before is not None and known.begins_with(before.known):
+                self._forget(before.key)
             self._forget(key)
-            self._add(Line(key, self._place(key, history, known), stands, known, next(self._uses)))
+            place = self._place(key, history, known)
+            self._add(Line(key, place, prefixes, known, given, next(self._uses)))
             while self._held > self._max:
                 self._forget(self._older().key)
 
@@ -196,8 +229,3 @@ class Settled:
         at = (self._seed >> 16) % lines  # its low bits repeat soon
         pair = self._order[at], self._order[(at + lines // 2) % lines]
         return min(pair, key=attrgetter("used"))
-
-
-def _begins(line: LineKey, stands: Sequence[Stand]) -> bool:
-    """Whether `stands` are of the same conversation, not of one that only begins alike."""
-    return line.length <= len(stands) and stands[line.length - 1].chain == line.chain
