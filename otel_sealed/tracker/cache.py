@@ -164,21 +164,25 @@ class Cache:
         history: History,
         shared: Shared,
         segments: Sequence[Segment],
+        chains: Sequence[bytes],
         prefixes: Sequence[Prefix],
         given: Given,
     ) -> None:
         """Remember `prefixes` next to those shared, in their line's place unless that is a fork.
 
-        `segments`: what each message after those shared was read from.
+        `segments`: what each message after those shared was read from; `chains`: the rolling digest
+        before each of them, and at the end. It is no fork if all that the line is about is there,
+        whatever bytes it was read from: a cache marker moves with each request.
         """
         prefixes = (*shared.prefixes, *prefixes)[:MAX_PREFIXES]
         last = prefixes[-1]
         known = history.known(shared.known, segments[: last.messages - shared.messages])
         key = LineKey(dialect, history.mark(0), last.chain, last.messages)
         with self._lock:
-            before = self._lines.get(shared.line) if shared.line is not None else None
-            if before is not None and known.begins_with(before.known):
-                self._forget(before.key)
+            line = shared.line
+            longer = line is not None and line.messages <= last.messages
+            if line and longer and chains[line.messages - shared.messages] == line.chain:
+                self._forget(line)
             self._forget(key)
             place = self._place(key, history, known)
             self._add(Line(key, place, prefixes, known, given, next(self._uses)))

@@ -202,7 +202,7 @@ class Observation:
                 new = checkpoints(asked, judged) if _lasts(asked, judged) else ()
                 if new:
                     about = Given(asked.facts, asked.hint, rest.around, sent.head)
-                    cache.keep(name, found, shared, rest.segments, new, about)
+                    cache.keep(name, found, shared, rest.segments, judged.chains, new, about)
                 return judged
         except Unread as error:
             self._unread.append(f"request.{error.reason}")

@@ -54,10 +54,6 @@ class Known(NamedTuple):
             return self
         return Known(self.segments[:count], self.groups[: count // GROUP])
 
-    def begins_with(self, other: Known) -> bool:
-        """Whether `other` is of this history, not of one that only begins alike."""
-        return self.segments[: len(other.segments)] == other.segments
-
     @property
     def length(self) -> int:
         """How long it is in all (bytes, or items)."""

@@ -196,6 +196,25 @@ def losing(exchanges: list[Exchange]) -> Iterator[Exchange]:
         yield dataclasses.replace(one, request=body)
 
 
+def marking(exchanges: list[Exchange]) -> Iterator[Exchange]:
+    """A host that puts a cache marker on its newest message."""
+    for one in exchanges:
+        body = copy.deepcopy(one.request)
+        newest = history(body)[-1]
+        if isinstance(newest["content"], str):
+            newest["content"] = [{"type": "text", "text": newest["content"]}]
+        newest["content"][-1]["cache_control"] = {"type": "ephemeral"}
+        yield dataclasses.replace(one, request=body)
+
+
+@pytest.mark.parametrize("host", [list, marking, losing])
+def test_a_conversation_is_kept_once_however_its_host_rewrites_it(host: Any) -> None:
+    tracker, cache = bounded(MAX_BYTES)
+    for one in host(conversation("anthropic")):
+        tracker.observe(wire(one))
+    assert 1 == len(cache)
+
+
 @pytest.mark.parametrize("lossy", [False, True], ids=["faithful", "lossy"])
 def test_what_is_counted_is_what_is_held(*, lossy: bool) -> None:
     tracker, settled = bounded(MAX_BYTES)
