@@ -239,8 +239,9 @@ SEAM_STATES: Final = (ATTACHED, MISSING)
 
 HTTP_CLIENTS: Final = (
     *("aiohttp", "botocore", "http.client", "httpx", "httpx2", "lm15", "requests", "urllib3"),
+    *("proxy", "extproc"),
 )
-"""The HTTP clients at which requests are noticed that pass outside of the SDKs."""
+"""The HTTP clients at which requests are noticed that pass outside of the SDKs, and our servers."""
 
 UNREAD_REASONS: Final = (
     *("size", "api", "event.json"),

@@ -141,11 +141,15 @@ ROOMS = {
     ),
     # 5 patching: an SDK is a string here, never an import
     "instrument": Room(floor=5, outside=names("wrapt opentelemetry")),
+    # an HTTP exchange that is over, as one of a model
+    "http": Room(floor=5, siblings=names("instrument"), outside=names("opentelemetry")),
     # 6 doors
     # the offline form of an exchange, read from files
     "transcript": Room(floor=6, outside=names("pydantic")),
     # what people have instead: cassettes, HAR files, flows, and what agents leave behind
     "evidence": Room(floor=6, siblings=names("transcript")),
+    # a server beside an agent
+    "proxy": Room(floor=6, outside=names("aiohttp yarl")),
     # what a launcher finds by entry point: it imports the house only inside, and lets nothing out
     "zerocode": Room(floor=6),
     # one response, without a history
@@ -166,6 +170,7 @@ ROOMS = {
         floor=6,
         siblings=names(
             "triage testing testing.strict testing.hosts transcript evidence inspection zerocode"
+            " proxy"
         ),
         outside=names("typer rich pydantic opentelemetry prometheus_client") | SDKS,
     ),

@@ -24,6 +24,10 @@ _Provider = Annotated[str, typer.Option(metavar="NAME", help="As telemetry names
 _Model = Annotated[str, typer.Option(metavar="NAME", help="Part of a name.")]
 _Fate = Annotated[str, typer.Option(metavar="FATE", help="Such as dropped.")]
 _Incident = Annotated[str, typer.Option(metavar="ID", help="Beginning of an id.")]
+_Upstream = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=URL", help="One more upstream, or another for a known name."),
+]
 _Known = Annotated[bool, typer.Option("--known", help="Known losses, too.")]
 
 
@@ -158,15 +162,48 @@ def run(
     command: Annotated[
         list[str], typer.Argument(metavar="-- COMMAND...", help="A program and its arguments.")
     ],
+    *,
+    proxy: Annotated[
+        bool, typer.Option("--proxy", help="Beside a program in any language: a reverse proxy.")
+    ] = False,
+    upstream: _Upstream = None,
 ) -> None:
-    """Run a Python program observed, without a change to it, and sum up what was seen.
+    """Run a program observed, without a change to it, and sum up what was seen.
+
+    A Python program is observed inside. With --proxy any program is, whose client reads its base
+    URL from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL, or is given one of
+    {anthropic}, {openai}, {gemini} in COMMAND.
 
     Records into .otel-sealed/ unless the environment configures an OpenTelemetry exporter. The exit
     status is that of the program.
     """
+    if proxy:
+        from otel_sealed.cli import proxy as beside
+
+        raise typer.Exit(beside.beside(command, upstream or ()))
     from otel_sealed.cli import run as door
 
     raise typer.Exit(door.run(command))
+
+
+@app.command()
+def proxy(
+    *,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 0,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to listen; loopback unless you say.")
+    ] = "127.0.0.1",
+    upstream: _Upstream = None,
+    service: Annotated[str, typer.Option(metavar="NAME", help="service.name of what calls.")] = "",
+) -> None:
+    """Serve a reverse proxy that observes what passes, until Ctrl-C.
+
+    It passes bytes on unchanged to Anthropic, OpenAI, Gemini and what --upstream names, and to
+    nothing else. No content and no credential is logged or recorded.
+    """
+    from otel_sealed.cli import proxy as door
+
+    raise typer.Exit(door.serve(host, port, upstream or (), service))
 
 
 @app.command()

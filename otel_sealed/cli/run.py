@@ -41,16 +41,28 @@ def run(command: Sequence[str]) -> int:
     settings = read()[0]  # the program itself says which are invalid
     folder = Path(settings.folder).absolute()
     started = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
+    status = status_of(command, environment(os.environ, folder, started))
+    if status not in (NOT_FOUND, NOT_EXECUTABLE) or any(folder.glob(f"*-{started}-*.jsonl")):
+        say(settings, folder, started)
+    return status
+
+
+def status_of(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """The exit status of a program; 128 and the signal's number if one ended it."""
     try:
-        status = _wait(command, environment(os.environ, folder, started))
+        status = _wait(command, environ)
     except OSError as error:
         complain(f"{command[0]}: {error.strerror or 'cannot be run'}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+    return status if status >= 0 else SIGNALLED - status
+
+
+def say(settings: Settings, folder: Path, started: str) -> None:
+    """Sum up what a run left in the folder, on standard error."""
     try:
         _say(settings, folder, started)
     except OSError as error:
         complain(f"{folder}: {error.strerror or 'cannot be read'}")
-    return status if status >= 0 else SIGNALLED - status
 
 
 def environment(environ: Mapping[str, str], folder: Path, started: str) -> dict[str, str]:

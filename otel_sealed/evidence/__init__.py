@@ -21,7 +21,7 @@ from otel_sealed import transcript
 from otel_sealed.contract import Api, Exchange
 from otel_sealed.errors import SealedError
 from otel_sealed.evidence import flows, har, vcr
-from otel_sealed.evidence.records import Capture, Passed
+from otel_sealed.http.records import Capture, Passed
 
 __all__ = ["Passed", "Source", "reading"]
 
@@ -110,7 +110,7 @@ def _exchanges(
     captures: Iterator[Capture | None], passed: Passed, times: dict[int, int], name: str
 ) -> Iterator[Exchange]:
     # it reads the wire as the live wrap does, with what that needs; a transcript needs none of it
-    from otel_sealed.evidence.capture import Reading
+    from otel_sealed.http.adapter import Reading
 
     telling = Reading(passed)
     found = False

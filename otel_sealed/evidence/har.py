@@ -15,7 +15,7 @@ from io import BufferedReader
 from typing import Any, Final
 
 from otel_sealed.errors import SealedError
-from otel_sealed.evidence.records import Capture
+from otel_sealed.http.records import Capture
 from otel_sealed.wire.intake import MAX_DOCUMENT, WHY, NotJson, value_of
 from otel_sealed.wire.parse import Unread, as_count, as_text
 

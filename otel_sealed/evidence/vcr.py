@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from otel_sealed.errors import SealedError
 from otel_sealed.evidence.har import whole
-from otel_sealed.evidence.records import Capture
+from otel_sealed.http.records import Capture
 from otel_sealed.wire.parse import as_count, as_text
 
 _REMEDY: Final = "a cassette as vcrpy writes it"

@@ -9,8 +9,8 @@ from typing import Any
 import otel_sealed
 from otel_sealed import vocab
 from otel_sealed.contract import Api
-from otel_sealed.evidence.capture import Reading
-from otel_sealed.evidence.records import Capture, Passed
+from otel_sealed.http.adapter import Reading
+from otel_sealed.http.records import Capture, Passed
 from otel_sealed.instrument.routes import sends_turn
 from otel_sealed.model import Kind, Locus, Role
 from otel_sealed.providers import dialects

@@ -14,8 +14,8 @@ import pytest
 import otel_sealed
 from otel_sealed.contract import Carrier, Dialect, Exchange, Path, Proof
 from otel_sealed.errors import SealedError
-from otel_sealed.evidence.capture import Reading
-from otel_sealed.evidence.records import Capture, Passed
+from otel_sealed.http.adapter import Reading
+from otel_sealed.http.records import Capture, Passed
 from otel_sealed.instrument.routes import sends_turn
 from otel_sealed.providers import counting, dialects
 from otel_sealed.providers.vendors import HOSTS

@@ -324,17 +324,12 @@ def test_a_path_or_a_body_alone_is_no_call_of_a_model(
     assert CANARY not in err
 
 
-def test_a_wire_that_is_not_read_is_counted_and_named(tmp_path: Path) -> None:
+def test_bedrock_is_read_by_its_path_and_has_its_model_from_there(tmp_path: Path) -> None:
     host = "https://bedrock-runtime.eu-west-1.amazonaws.com"
     url = f"{host}/model/anthropic.claude-opus-5-v1/converse"
-    data = har(entry(), entry(url, {"messages": []}))
-    with reading(file(tmp_path, data)) as source:
+    with reading(file(tmp_path, har(entry(), entry(url, {"messages": []})))) as source:
         found = list(source.exchanges)
-    if len(found) == 1:  # until a dialect reads it
-        assert source.passed.line() == (
-            "; passed by: 1 exchange on the wire converse, which this version does not read"
-        )
-    assert len(found) + sum(source.passed.wires.values()) == 2
+    assert [(one.api, one.model) for one in found][1] == ("converse", "anthropic.claude-opus-5-v1")
 
 
 def test_hosts_are_named_only_if_they_are_plain_words(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the readers of recordings hand over, and what they pass by."""
+"""One HTTP exchange as it was recorded or seen, and what is passed by."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ class Capture:
         answered: Headers of the response, names in lower case.
         complete: False where the recorder says that the connection broke off.
         at: When it was made, in ns since the epoch; 0 where the recorder does not say.
+        events: Messages of a WebSocket that answered, in the place of a response.
+        transport: What carried it, if not an HTTP request of its own.
     """
 
     method: str
@@ -33,6 +35,8 @@ class Capture:
     response: Any = field(default=None, repr=False)
     complete: bool = True
     at: int = 0
+    events: list[Any] | None = field(default=None, repr=False)
+    transport: str | None = None
 
 
 @dataclass(slots=True)
@@ -41,13 +45,11 @@ class Passed:
 
     Attributes:
         hosts: Exchanges that are no call of a model.
-        wires: Calls of models on a wire this version does not read.
         bodies: Calls whose request or response could not be read.
         broken: Entries without the shape of an exchange.
     """
 
     hosts: Counter[str] = field(default_factory=Counter)
-    wires: Counter[str] = field(default_factory=Counter)
     bodies: int = 0
     broken: int = 0
 
@@ -56,10 +58,6 @@ class Passed:
         said = [f"{_exchanges(n)} with {host}" for host, n in self.hosts.most_common(_SHOWN)]
         rest = sum(self.hosts.values()) - sum(n for _, n in self.hosts.most_common(_SHOWN))
         said += [f"{_exchanges(rest)} with further hosts"] if rest else []
-        said += [
-            f"{_exchanges(n)} on the wire {wire}, which this version does not read"
-            for wire, n in self.wires.most_common()
-        ]
         said += [f"{self.bodies:,} with a body that cannot be read"] if self.bodies else []
         said += [f"{self.broken:,} broken"] if self.broken else []
         return f"; passed by: {', '.join(said)}" if said else ""

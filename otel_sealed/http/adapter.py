@@ -1,19 +1,20 @@
-"""One captured HTTP exchange, and the exchange of a model it may be.
+"""One HTTP exchange, recorded or just over, and the exchange of a model it may be.
 
-The wire is told by path and body together: a path alone is no proof (`/responses` is also where
+The wire is decided by path and body together: a path alone is no proof (`/responses` is also where
 surveys are sent), and a gateway has any host. Credential, model of a URL and betas are read as the
-live wrap reads them, so that a recording is judged as the call it recorded.
+hooks of SDKs read them, so that a recording, a call through a proxy and one in the process are
+judged alike. What is no API that is known is counted by the name of its host, and never guessed at.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from otel_sealed.contract import Api, Exchange
 from otel_sealed.digest import Digest
-from otel_sealed.evidence.records import Capture, Passed
+from otel_sealed.http.records import Capture, Passed
 from otel_sealed.instrument.body import aws_events, decoded, is_events
 from otel_sealed.instrument.http import HttpSent, Plain, Url
 from otel_sealed.instrument.routes import wires_at
@@ -27,14 +28,20 @@ _ENCODINGS: Final = {"gzip": b"\x1f\x8b", "x-gzip": b"\x1f\x8b", "zstd": b"\x28\
 
 
 class Reading:
-    """Turns the captures of one file into exchanges; counts those that are none."""
+    """Turns the captures of one file, or of one server, into exchanges; counts those that are none.
 
-    def __init__(self, passed: Passed) -> None:
-        """Credentials are told apart within this reading only: its key is random and lost."""
+    `number` of an exchange is its place in a file; None lets the tracker count.
+    """
+
+    def __init__(self, passed: Passed, account: Callable[[str], str] | None = None) -> None:
+        """`account` makes the stand-in of a credential.
+
+        Without it credentials are told apart within this reading only: its key is random and lost.
+        """
         self._passed = passed
-        self._digest = Digest(secrets.token_bytes(32))
+        self._account = account or Digest(secrets.token_bytes(32)).account
 
-    def exchange(self, capture: Capture, number: int) -> Exchange | None:
+    def exchange(self, capture: Capture, number: int | None) -> Exchange | None:
         """The exchange of a model that was captured, None for anything else."""
         url = _split(capture.url)
         wires = wires_at(url.path) if _posts(capture) else []
@@ -50,9 +57,6 @@ class Reading:
         if wire is None:
             self._pass(url)
             return None
-        if wire.api not in dialects():
-            self._passed.wires[wire.api.value] += 1
-            return None
         return self._made(capture, url, wire.api, wire.path.operation, request, number)
 
     def _pass(self, url: Url) -> None:
@@ -65,7 +69,7 @@ class Reading:
         api: Api,
         operation: str | None,
         request: Any,
-        number: int,
+        number: int | None,
     ) -> Exchange:
         sent = HttpSent(Plain(url, capture.headers, None))
         credential = sent.credential()
@@ -75,8 +79,9 @@ class Reading:
             operation=operation,
             model=sent.where().model,
             host=url.host,
-            account=self._digest.account(credential) if credential else None,
+            account=self._account(credential) if credential else None,
             betas=sent.betas(),
+            transport=capture.transport,
             request=request,
             response=response,
             events=events,
@@ -88,6 +93,8 @@ class Reading:
     def _answer(self, capture: Capture) -> tuple[Any, Any, bool]:
         """(response, events, complete) of what came back, as far as it can be read."""
         body = capture.response
+        if capture.events is not None:
+            return None, capture.events, capture.complete
         if not isinstance(body, (str, bytes)):
             return body if isinstance(body, (dict, list)) else None, None, capture.complete
         try:
@@ -107,9 +114,8 @@ class Reading:
 
 
 def _asks(api: Api, request: Any) -> bool:
-    """Whether the body of a request is one of an API; of one without a dialect nobody can say."""
-    dialect = dialects().get(api)
-    return dialect is None or dialect.asks(_mapping(request))
+    """Whether the body of a request is one of an API."""
+    return dialects()[api].asks(_mapping(request))
 
 
 def _posts(capture: Capture) -> bool:
