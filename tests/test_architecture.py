@@ -150,6 +150,8 @@ ROOMS = {
     "evidence": Room(floor=6, siblings=names("transcript")),
     # a server beside an agent
     "proxy": Room(floor=6, outside=names("aiohttp yarl")),
+    # a processor at a gateway
+    "extproc": Room(floor=6, outside=names("envoy grpc grpc_health")),
     # what a launcher finds by entry point: it imports the house only inside, and lets nothing out
     "zerocode": Room(floor=6),
     # one response, without a history
@@ -170,7 +172,7 @@ ROOMS = {
         floor=6,
         siblings=names(
             "triage testing testing.strict testing.hosts transcript evidence inspection zerocode"
-            " proxy"
+            " proxy extproc"
         ),
         outside=names("typer rich pydantic opentelemetry prometheus_client") | SDKS,
     ),

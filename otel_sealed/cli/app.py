@@ -207,6 +207,23 @@ def proxy(
 
 
 @app.command()
+def extproc(
+    *,
+    listen: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where Envoy finds it.")
+    ] = "127.0.0.1:50051",
+    service: Annotated[str, typer.Option(metavar="NAME", help="service.name of what calls.")] = "",
+) -> None:
+    """Serve an external processor for Envoy that observes what passes a gateway, until Ctrl-C.
+
+    Envoy sends copies (observability_mode) and does not wait. See deploy/envoy.
+    """
+    from otel_sealed.cli import extproc as door
+
+    raise typer.Exit(door.serve(listen, service))
+
+
+@app.command()
 def baseline(
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="OTLP JSON lines.")],
     *,

@@ -46,7 +46,7 @@ def serve(host: str, port: int, upstreams: Sequence[str], service: str) -> int:
     except SealedError as error:
         complain(str(error))
         return 2
-    note(*_counted(observer))
+    note(counted("the proxy", observer))
     program.say(settings, Path(settings.folder).absolute(), started)
     return 0
 
@@ -67,7 +67,7 @@ def beside(command: Sequence[str], upstreams: Sequence[str]) -> int:
     except SealedError as error:
         complain(str(error))
         return 2
-    note(*_counted(observer))
+    note(counted("the proxy", observer))
     program.say(settings, folder, started)
     return status
 
@@ -114,10 +114,10 @@ def _direct() -> dict[str, str]:
     return found
 
 
-def _counted(observer: Observer) -> Iterator[str]:
-    """What passed the proxy, in one line."""
+def counted(what: str, observer: Observer) -> str:
+    """What passed a server of ours, in one line."""
     others = sum(observer.passed.hosts.values())
-    yield (
-        f"through the proxy: {observer.judged} judged, {observer.missed} with turns of a model"
+    return (
+        f"through {what}: {observer.judged} judged, {observer.missed} with turns of a model"
         f" unobserved, {others} of other kinds"
     )

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -34,6 +33,7 @@ from aiohttp import (
 from aiohttp.client_exceptions import ClientConnectionResetError
 from yarl import URL
 
+from otel_sealed.http.lanes import Lanes
 from otel_sealed.http.observer import Copy, Observer, Seen, lowered
 from otel_sealed.instrument import guard
 from otel_sealed.proxy.upstreams import Upstreams
@@ -57,15 +57,6 @@ _CONNECT_S: Final = 30.0
 """Seconds to reach an upstream; once it is reached nothing is cut off."""
 _CHUNK: Final = 1 << 18
 """Bytes that wait between an upstream and a slow client, for each exchange."""
-_ASKS: Final = re.compile(r'"type"\s*:\s*"response\.create"')
-_CLOSES: Final = re.compile(
-    r'\A\s*\{\s*"type"\s*:\s*"(?:response\.(?:completed|failed|incomplete)|error)"'
-)
-_LANE: Final = re.compile(r'"stream_id"\s*:\s*"([^"\\]{1,256})"')
-_LOOKED_AT: Final = 4_096
-"""Characters of a message in which its type and its lane are looked for: both are at its start."""
-
-
 _SILENT: Final = logging.getLogger("otel_sealed.proxy")
 _SILENT.disabled = True  # aiohttp would log paths, and what it could not parse
 
@@ -215,59 +206,35 @@ class Proxy:
             return _error(502, f"the upstream cannot be reached: {type(error).__name__}")
         client = web.WebSocketResponse(max_msg_size=0, protocols=wanted, compress=True)
         await client.prepare(request)
-        lanes: dict[str, Seen] = {}
-        down = asyncio.create_task(self._down(upstream, client, lanes))
+        lanes = Lanes(lambda: self._seen(request, url), self._lane_over)
+        down = asyncio.create_task(_down(upstream, client, lanes))
         try:
             async for message in client:
                 if message.type is WSMsgType.TEXT:
-                    self._asked(request, url, message.data, lanes)
+                    lanes.sent(message.data)
                     await upstream.send_str(message.data)
                 elif message.type is WSMsgType.BINARY:
                     await upstream.send_bytes(message.data)
         finally:
-            for seen in lanes.values():
-                self._over(seen, complete=False)
+            lanes.close()
             down.cancel()
             with suppress(Exception):
                 await asyncio.shield(upstream.close(code=client.close_code or 1000))
         return client
 
-    async def _down(
-        self, upstream: Any, client: web.WebSocketResponse, lanes: dict[str, Seen]
-    ) -> None:
-        async for message in upstream:
-            if message.type is WSMsgType.TEXT:
-                self._told(message.data, lanes)
-                await client.send_str(message.data)
-            elif message.type is WSMsgType.BINARY:
-                await client.send_bytes(message.data)
-        await client.close(code=upstream.close_code or 1000)
-
-    def _asked(self, request: web.Request, url: str, message: str, lanes: dict[str, Seen]) -> None:
-        if not _ASKS.search(message[:_LOOKED_AT]):
-            return
-        seen = self._seen(request, url)
-        seen.method, seen.messages, seen.status = "POST", True, 200
-        seen.request.add(message.encode("utf-8", "surrogatepass"))
-        before = lanes.pop(_lane(message), None)
-        if before is not None:
-            self._over(before, complete=False)
-        lanes[_lane(message)] = seen
-
-    def _told(self, message: str, lanes: dict[str, Seen]) -> None:
-        lane = _lane(message)
-        seen = lanes.get(lane)
-        if seen is None:
-            return
-        seen.response.add(message.encode("utf-8", "surrogatepass"))
-        if _CLOSES.match(message):
-            del lanes[lane]
-            self._over(seen, complete=True)
+    def _lane_over(self, seen: Seen, complete: bool) -> None:  # noqa: FBT001 - as `Lanes` calls it
+        self._over(seen, complete=complete)
 
 
-def _lane(message: str) -> str:
-    found = _LANE.search(message[:_LOOKED_AT])
-    return found[1] if found else ""
+async def _down(upstream: Any, client: web.WebSocketResponse, lanes: Lanes) -> None:
+    """What the upstream sends goes to the client."""
+    async for message in upstream:
+        if message.type is WSMsgType.TEXT:
+            lanes.answered(message.data)
+            await client.send_str(message.data)
+        elif message.type is WSMsgType.BINARY:
+            await client.send_bytes(message.data)
+    await client.close(code=upstream.close_code or 1000)
 
 
 async def _copied(request: web.Request, copy: Copy) -> AsyncIterator[bytes]:

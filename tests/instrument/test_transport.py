@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import anthropic
-import brotli  # type: ignore[import-untyped]
+import brotli
 import httpx
 import httpx2
 import pytest

@@ -9,10 +9,10 @@ import socket
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any
 
-import brotli  # type: ignore[import-untyped]
+import brotli
 import pytest
 from backports import zstd
 from opentelemetry.sdk._logs import LoggerProvider
@@ -137,16 +137,39 @@ def read_request(connection: socket.socket) -> bytes:
     return head + b"\r\n\r\n" + body
 
 
+class Watched:
+    """An observer, and the spans it wrote."""
+
+    def __init__(self, name: str) -> None:
+        self._exporter = InMemorySpanExporter()
+        tracers = TracerProvider()
+        tracers.add_span_processor(SimpleSpanProcessor(self._exporter))
+        meters = MeterProvider([InMemoryMetricReader()])
+        runtime = build.runtime(tracers, meters, LoggerProvider(), Settings(), None)
+        self.observer = Observer(runtime, name)
+
+    @property
+    def spans(self) -> tuple[ReadableSpan, ...]:
+        """What was judged by now."""
+        return self._exporter.get_finished_spans()
+
+
+@contextmanager
+def watched(name: str) -> Iterator[Watched]:
+    """An observer that has judged everything once the block is over."""
+    made = Watched(name)
+    try:
+        yield made
+    finally:
+        made.observer.close()
+
+
 class Bench:
     """A proxy in front of an upstream, and what it wrote."""
 
     def __init__(self, upstream: Upstream) -> None:
-        self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
-        tracers = TracerProvider()
-        tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
-        meters = MeterProvider([self.reader])
-        runtime = build.runtime(tracers, meters, LoggerProvider(), Settings(), None)
-        self.observer = Observer(runtime, "proxy")
+        self._watched = Watched("proxy")
+        self.observer = self._watched.observer
         named = [f"{name}={upstream.url}" for name in ("anthropic", "openai", "gemini")]
         self._proxy = serving(Upstreams({}, named), self.observer, HERE, 0)
         self._stopped = False
@@ -164,7 +187,7 @@ class Bench:
     def spans(self) -> tuple[ReadableSpan, ...]:
         """What was judged, once all of it is."""
         self.stop()
-        return self.exporter.get_finished_spans()
+        return self._watched.spans
 
 
 @pytest.fixture
