@@ -58,16 +58,16 @@ def first_break(
     """
     now = told(messages)
     places = [index for index, _ in now]
-    prefixes = Prefixes(turns, homes, [digest for _, digest in now])
+    prefixes = Prefixes(turns, homes.keys() - {*exempt}, [digest for _, digest in now])
     for turn in turns:
         home = homes.get(turn.number)
-        length = prefixes.lengths.get(turn.number)
-        if home is None or length is None:
+        if home is None or not turn.chain:
             continue
         name = other_head(turn.head, head) if head is not None else ""
         if name:
             return head_break(turn, name)
-        if turn.number in exempt:
+        length = prefixes.lengths.get(turn.number)
+        if length is None or turn.number in exempt:
             continue
         here = bisect_left(places, messages[home].index)
         agreed = prefixes.agreed[turn.number]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from otel_sealed.align.prefix import Break, first_break, head_break, other_head
+from otel_sealed.align.prefix import Break, first_break
 from otel_sealed.align.scene import Outcome
 from otel_sealed.model import (
     Facts,
@@ -22,7 +22,7 @@ from otel_sealed.model import (
 )
 
 
-def surroundings(
+def surroundings(  # noqa: PLR0913 - what is known of a request, each by name
     facts: Facts,
     head: Head,
     messages: tuple[Message, ...],
@@ -30,43 +30,26 @@ def surroundings(
     outcomes: Sequence[Outcome],
     seals: Collection[str],
     root: str,
+    before: tuple[Break, int] | None = None,
+    *,
+    suffix: bool = False,
 ) -> Iterator[Outcome]:
     """At most one row for the prefix and one for the issuer, where a seal of ours is sent at all.
 
     `seals`: the artifact names that are seals. What a compaction carries may have gone, and the
     compaction itself is bound to no prefix: a compact call has instructions of its own.
+    `suffix`: `messages` are the end of a request, and all of them are what they were; `before`: the
+    first change before that end, and where its turn is.
     """
     homes, bound = sealed_homes(outcomes, seals)
     bound = {number: at for number, at in bound.items() if number not in lineage.held}
-    if not homes:
-        return
-    broken = first_break(lineage.turns, bound, head, messages, exempt(outcomes, bound), root)
-    if broken is not None:
-        yield _prefix(broken, bound[broken.turn.number])
+    if before is None:
+        free = bound if suffix else exempt(outcomes, bound)
+        broken = first_break(lineage.turns, bound, head, messages, free, root)
+        before = (broken, bound[broken.turn.number]) if broken is not None else None
+    if before is not None:
+        yield _prefix(*before)
     yield from _issuer(facts, lineage, homes)
-
-
-def surroundings_behind(
-    facts: Facts,
-    head: Head,
-    lineage: Lineage,
-    outcomes: Sequence[Outcome],
-    seals: Collection[str],
-    settled: tuple[Break, int] | None,
-) -> Iterator[Outcome]:
-    """The same where only the end of a request was read, and its messages are those they were.
-
-    `settled`: the first change before that end, and where its turn stands.
-    """
-    homes, bound = sealed_homes(outcomes, seals)
-    line = (turn for turn in lineage.turns if turn.chain and turn.number in bound)
-    first = next((turn for turn in line if other_head(turn.head, head)), None)
-    if settled is not None:
-        yield _prefix(*settled)
-    elif first is not None:
-        yield _prefix(head_break(first, other_head(first.head, head)), bound[first.number])
-    if homes:
-        yield from _issuer(facts, lineage, homes)
 
 
 def exempt(outcomes: Iterable[Outcome], bound: Collection[int]) -> set[int]:

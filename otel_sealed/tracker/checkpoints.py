@@ -30,7 +30,7 @@ from otel_sealed.model.record import replace
 from otel_sealed.steps import spend
 from otel_sealed.tracker.judging import Asked, Judged
 from otel_sealed.tracker.position import Position
-from otel_sealed.tracker.prefix import Broken, Headed, Prefix, Row, rolled
+from otel_sealed.tracker.prefix import Bound, Prefix, Row, rolled
 from otel_sealed.wire.search import Wanted
 
 PREFIX_BYTES = 480
@@ -58,11 +58,11 @@ def checkpoints(asked: Asked, judged: Judged) -> list[Prefix]:
     pairs = _by_message(judged, tips)
     ends = _ends(asked, judged, pairs)
     _, bound = sealed_homes(judged.outcomes, asked.tools.seals)
+    broken, path = _broken(asked, judged, bound)
     bound_at: dict[int, list[Turn]] = {}
     for turn in judged.lineage.turns:
         if turn.chain and turn.number in bound:
             bound_at.setdefault(bound[turn.number], []).append(turn)
-    broken = _broken(asked, judged, bound)
     stand_ins: dict[int, StandIns] = {}
     state, found = replace(judged.prefix, rows=()), []
     for at, end in enumerate(ends):
@@ -70,13 +70,14 @@ def checkpoints(asked: Asked, judged: Judged) -> list[Prefix]:
         rows = _rows(pairs.get(at, ()), judged.position, stand_ins)
         if rows is None or state.kept + len(rows) > MAX_ROWS:
             break
-        heads = [Headed(t.head, t.number, state.messages) for t in bound_at.get(at, ())]
+        here = state.messages
+        new = [
+            Bound(t.number, here, t.head, path if t.number == broken else "")
+            for t in bound_at.get(at, ())
+        ]
         state = _grown(asked, judged, state, at, pairs.get(at, ()), rows)
-        state = replace(
-            state, tip=max(state.tip, tips.get(at, -1)), heads=_heads(state.heads, heads)
-        )
-        if broken is not None and broken.at < state.messages:
-            state = replace(state, broken=broken)
+        tip = max(state.tip, tips.get(at, -1))
+        state = replace(state, tip=tip, bound=_bound(state.bound, new))
         if end <= at and state.tip >= 0 and state.final:
             state = replace(state, size=state.size + PREFIX_BYTES)
             found.append(state)
@@ -196,20 +197,18 @@ def _ends(asked: Asked, judged: Judged, pairs: Mapping[int, Sequence[Pair]]) -> 
     return list(accumulate(ends, max))
 
 
-def _broken(asked: Asked, judged: Judged, bound: Mapping[int, int]) -> Broken | None:
-    """The first turn before which another message is, if the row of the prefix may be of it.
+def _broken(asked: Asked, judged: Judged, bound: Mapping[int, int]) -> tuple[int, str]:
+    """The first turn before which another message is, and the path of that; (-1, "") if none.
 
-    A request has one such row, and where that is of the head now it may not be the next time.
+    A request has one such row, and where that is of the head now it may not be the next time. A
+    suffix has none (`follows`).
     """
-    if judged.prefix.messages:
-        return judged.prefix.broken
-    if not any(finding.fate is Fate.PREFIX_CHANGED for finding in judged.findings):
-        return None
+    changed = any(finding.fate is Fate.PREFIX_CHANGED for finding in judged.findings)
+    if judged.prefix.messages or not changed:
+        return -1, ""
     root, free = asked.tools.dialect.root, exempt(judged.outcomes, bound)
     found = first_break(judged.lineage.turns, bound, None, asked.sent.messages, free, root)
-    if found is None:
-        return None
-    return Broken(found.turn.number, bound[found.turn.number], found.detail)
+    return (found.turn.number, found.detail) if found is not None else (-1, "")
 
 
 def _place(asked: Asked, judged: Judged, path: str | None, otherwise: int) -> int:
@@ -221,10 +220,10 @@ def _place(asked: Asked, judged: Judged, path: str | None, otherwise: int) -> in
     return int(index) - judged.prefix.messages
 
 
-def _heads(before: tuple[Headed, ...], new: Iterable[Headed]) -> tuple[Headed, ...]:
-    """The first turn's head and the first other one: whatever the head is now, one is another."""
+def _bound(before: tuple[Bound, ...], new: Iterable[Bound]) -> tuple[Bound, ...]:
+    """With those of `new` that may have the first change (`Prefix.bound`)."""
     for one in new:
-        if not before or (len(before) == 1 and one.head != before[0].head):
+        if one.path or (not before[1:] and all(one.head != known.head for known in before)):
             before = (*before, one)
     return before
 

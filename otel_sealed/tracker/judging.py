@@ -9,7 +9,7 @@ from typing import Any
 
 from otel_sealed.align import Outcome, align
 from otel_sealed.align.prefix import Break, head_break, other_head
-from otel_sealed.align.surroundings import surroundings, surroundings_behind
+from otel_sealed.align.surroundings import surroundings
 from otel_sealed.contract import Answers, Exchange, Names, Place
 from otel_sealed.judge import circumstances, judge
 from otel_sealed.ledger.protocol import Found
@@ -176,34 +176,31 @@ def _surroundings(
     asked: Asked, lineage: Lineage, outcomes: Sequence[Outcome], prefix: Prefix
 ) -> Iterable[Outcome]:
     """The rows of the request itself. Raises LookupError where the ledger has forgotten a turn."""
-    facts, head, seals = asked.facts, asked.sent.head, asked.tools.seals
-    if prefix.messages:
-        before = _changed(asked, prefix)
-        return surroundings_behind(facts, head, lineage, outcomes, seals, before)
-    root = asked.tools.dialect.root
-    return surroundings(facts, head, asked.sent.messages, lineage, outcomes, seals, root)
+    sent, tools = asked.sent, asked.tools
+    return surroundings(
+        asked.facts,
+        sent.head,
+        sent.messages,
+        lineage,
+        outcomes,
+        tools.seals,
+        tools.dialect.root,
+        _changed(asked, prefix),
+        suffix=prefix.messages > 0,
+    )
 
 
 def _changed(asked: Asked, prefix: Prefix) -> tuple[Break, int] | None:
-    """The first change before the seals of a prefix, and the message it is told at."""
-    broken = prefix.broken
-    for head, number, at in prefix.heads:
-        name = other_head(head, asked.sent.head)
-        if broken is not None and number > broken.number:
-            break
-        if name:
-            return head_break(_known(asked, number), name), at - prefix.messages
-    if broken is None:
-        return None
-    change = Break(_known(asked, broken.number), Cause.MESSAGE, broken.path)
-    return change, broken.at - prefix.messages
-
-
-def _known(asked: Asked, number: int) -> Turn:
-    turn = asked.core.ledger.get(number)
-    if turn is None:
-        raise LookupError
-    return turn
+    """The first change before the seals of a prefix, and the message of its turn."""
+    for one in prefix.bound:
+        name = other_head(one.head, asked.sent.head)
+        if name or one.path:
+            turn = asked.core.ledger.get(one.number)
+            if turn is None:
+                raise LookupError
+            change = head_break(turn, name) if name else Break(turn, Cause.MESSAGE, one.path)
+            return change, one.at - prefix.messages
+    return None
 
 
 def _body(asked: Asked, prefix: Prefix) -> Any:

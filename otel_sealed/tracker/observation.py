@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from otel_sealed import vocab
-from otel_sealed.contract import Exchange, RawAnswer
+from otel_sealed.contract import Exchange, RawAnswer, RawMessage
 from otel_sealed.judge import judge
 from otel_sealed.model import (
     Carry,
@@ -60,6 +62,7 @@ class Observation:
         self._hint = core.digest.name(exchange.conversation) if exchange.conversation else b""
         self._answer = RawAnswer(())
         self._sent: Sent | None = None
+        self._raw: Sequence[RawMessage] = ()
         self._facts = Facts(self._dialect.name, "", model=exchange.model or "")
 
     def report(self) -> Report:
@@ -85,8 +88,7 @@ class Observation:
         )
         turn = remember(self._core, self._tools, came)
         said = provider_says(self._exchange, self._answer, self._core.digest)
-        if said.rejection is Rejection.OTHER and not findings:
-            said = Said(said.verdict)  # nothing sealed was sent: it is about something else
+        said = _of_seals(said, findings)
         findings = overlay(findings, judged.outcomes if judged else (), said)
         self._core.disputes.learn(self._dialect.name, findings)
         return self._assemble(turn, findings, said, judged)
@@ -123,23 +125,9 @@ class Observation:
 
     def _passed(self, body: Body) -> Report:
         """The report of an exchange that passes the gate."""
-        dialect, answer, digest = self._dialect, self._answer, self._core.digest
-        said = provider_says(self._exchange, answer, digest)
-        return Report(
-            facts=self._facts,
-            exchange=self._number,
-            provider_verdict=said.verdict,
-            rejection=None if said.rejection is Rejection.OTHER else said.rejection,
-            received_types=tuple(self._tools.reader.types(answer)),
-            conversation=self._hint,
-            response_model=clean(MODEL, answer.model),
-            stop=vocab.word(answer.stop.lower()) if answer.stop else "",
-            complete=answer.complete,
-            usage=answer.usage,
-            removals=said.removals,
-            drift=drift(answer.parts, dialect),
-            receipts=tuple(map(self._core.effects.on, receipts(body.messages, dialect, digest))),
-        )
+        self._raw = body.messages
+        said = provider_says(self._exchange, self._answer, self._core.digest)
+        return self._assemble(None, [], _of_seals(said, []), None)
 
     def unread(self) -> Report:
         """The report of an exchange that needs more steps than it may: nothing of it is judged."""
@@ -209,7 +197,7 @@ class Observation:
         return None
 
     def _asked(self, sent: Sent) -> Asked:
-        self._sent = sent
+        self._sent, self._raw = sent, sent.raw
         self._facts = self._complete(sent.facts, *self._dialect.reference(sent.body))
         return Asked(self._core, self._tools, self._exchange, sent, self._facts, self._hint)
 
@@ -287,7 +275,9 @@ class Observation:
             expected=len(seals) + settled,
             excused=sum(1 for f in seals if not f.digest_out and not f.verdict.violates),
             returned=sum(1 for f in seals if f.digest_out) + settled,
-            received_types=tuple(b.type for b in turn.blocks) if turn else (),
+            received_types=tuple(
+                [b.type for b in turn.blocks] if turn else self._tools.reader.types(self._answer)
+            ),
             returned_types=tuple(self._returned_types(judged)),
             conversation=self._conversation(turn, judged),
             response_model=clean(MODEL, self._answer.model),
@@ -312,11 +302,9 @@ class Observation:
         return self._hint or next((t.conversation for t in (turn, tip) if t), b"")
 
     def _tool_receipts(self, judged: Judged | None) -> tuple[ToolReceipt, ...]:
-        if self._sent is None or judged is None:
-            return ()
-        tip = self._core.ledger.get(judged.lineage.tip)
+        tip = self._core.ledger.get(judged.lineage.tip) if judged else None
         number = tip.exchange if tip is not None else -1
-        found = receipts(self._sent.raw, self._dialect, self._core.digest)
+        found = receipts(self._raw, self._dialect, self._core.digest)
         return tuple(self._core.effects.on(replace(receipt, turn=number)) for receipt in found)
 
     def _carry(self, seals: list[Finding], settled: int) -> Carry:
@@ -336,13 +324,22 @@ class Observation:
 def _tries(shared: Shared, *, removals: bool) -> Iterator[int]:
     """How many of the shared prefixes to begin after, until a suffix leaves them as they are.
 
-    After the last, or, where what follows is about its own turn, the one before; else after none.
-    Not after rows that are not well where the provider says what it removed: it may be of these.
+    After the last; or, where what follows is about its own turn, the one before; or, where the user
+    speaks, the last before the turn that was under way; else after none. Not after rows that are
+    not well where the provider says what it removed: it may be of these.
     """
-    prefixes = shared.prefixes[-2:]
-    if not (removals and prefixes and prefixes[-1].kept):
-        yield from range(len(shared.prefixes), len(shared.prefixes) - len(prefixes), -1)
+    count = len(shared.prefixes)
+    over = bisect_left(shared.prefixes, True, key=lambda prefix: prefix.live < sys.maxsize)
+    for tried in dict.fromkeys((count, count - 1, over)):
+        if tried > 0 and not (removals and shared.prefixes[tried - 1].kept):
+            yield tried
     yield 0
+
+
+def _of_seals(said: Said, findings: Sequence[Finding]) -> Said:
+    """What the provider said, as far as it may be about seals: none went out without a finding."""
+    other = said.rejection is Rejection.OTHER and not findings
+    return Said(said.verdict) if other else said
 
 
 def _lasts(asked: Asked, judged: Judged) -> bool:

@@ -54,20 +54,16 @@ class Told:
     count: int = 0
 
 
-class Headed(NamedTuple):
-    """A turn with a seal in the request: its head, its number, the index of its message."""
+class Bound(NamedTuple):
+    """A turn with a seal in the request: its number, the index of its message, its head.
 
+    `path`: that of the first message before it that is not what it was.
+    """
+
+    number: int
+    at: int
     head: Head
-    number: int
-    at: int
-
-
-class Broken(NamedTuple):
-    """The first turn with a seal before which another message is, and the path of that."""
-
-    number: int
-    at: int
-    path: str
+    path: str = ""
 
 
 class Row(NamedTuple):
@@ -88,9 +84,9 @@ class Prefix:
     """The first `messages` messages of a request, judged. `chain` is their rolling digest.
 
     `tip`: the newest turn in it; `first_sealed` and `last_sealed`: the oldest and the newest one
-    with a seal; `live_from`: index of the first message of the turn under way. `heads` has the
-    first turn, and the first with another head than that one's; `broken` the first whose messages
-    are not what they were.
+    with a seal; `live_from`: index of the first message of the turn under way. `bound` has the
+    first turn with a seal, the first with another head than that one's, and the first before which
+    a message is not what it was: whatever the head is now, one of them has the first change.
 
     `checks` counts the rows that are well, `rolling` is a keyed digest over them, `sealed` how many
     are of seals. `rows` are those that are not well since the prefix kept before this one, `kept`
@@ -106,8 +102,7 @@ class Prefix:
     first_sealed: int = sys.maxsize
     last_sealed: int = -1
     live_from: int = 0
-    heads: tuple[Headed, ...] = ()
-    broken: Broken | None = None
+    bound: tuple[Bound, ...] = ()
     checks: tuple[Check, ...] = ()
     rolling: bytes = b""
     sealed: int = 0

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from otel_sealed.align import Outcome, align
 from otel_sealed.contract import Exchange
-from otel_sealed.model import Report, Verdict
+from otel_sealed.model import Lineage, Message, Report, Verdict
 from otel_sealed.testing.mutations import Mutation
-from otel_sealed.tracker import Tracker
+from otel_sealed.tracker import Tracker, judging
 from otel_sealed.wire.checkpoint import GROUP, ByteHistory, Known, Segment, history
 from otel_sealed.wire.parse import Unread
 from tests.core.builders import (
@@ -355,6 +356,34 @@ def test_a_host_with_a_habit_is_not_read_from_the_beginning_each_time(
         read.append(len(messages_read))
         turns_of(body).extend(step(dialect, answer, "q"))
     assert read[7:] == [read[7]] * 5
+
+
+def test_a_loss_before_a_word_of_the_user_costs_no_reading_of_what_was_before_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """When the user speaks, what the turn under way lacks is judged anew: that turn alone."""
+    compared: list[int] = []
+
+    def aligned(lineage: Lineage, messages: tuple[Message, ...], *more: Any) -> list[Outcome]:
+        compared.append(len(messages))
+        return align(lineage, messages, *more)
+
+    monkeypatch.setattr(judging, "align", aligned)
+    quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
+    body = asked("anthropic")
+    read = []
+    for number in range(24):
+        sent = copy.deepcopy(body)
+        loses_all(sent, "anthropic", number)
+        answer = ANSWERS["anthropic"][0]()
+        compared.clear()
+        report = observed(quick, "anthropic", sent, answer, raw=True)
+        read.append(max(compared, default=0))
+        assert told(report) == told(observed(slow, "anthropic", sent, answer, raw=True))
+        turns_of(body).extend(step("anthropic", answer, "q"))
+        if number % 6 == 5:
+            turns_of(body).append({"role": "user", "content": f"Now this, {number}."})
+    assert read[12:18] == read[18:]
 
 
 def test_rows_that_went_out_before_are_counts_and_the_new_ones_findings() -> None:
