@@ -151,7 +151,7 @@ ROOMS = {
     # a server beside an agent
     "proxy": Room(floor=6, outside=names("aiohttp yarl")),
     # a processor at a gateway
-    "extproc": Room(floor=6, outside=names("envoy grpc grpc_health")),
+    "extproc": Room(floor=6, outside=names("google grpc grpc_health")),
     # what a launcher finds by entry point: it imports the house only inside, and lets nothing out
     "zerocode": Room(floor=6),
     # one response, without a history

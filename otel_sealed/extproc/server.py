@@ -10,43 +10,36 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import grpc
-from envoy.service.ext_proc.v3 import external_processor_pb2 as pb
-from envoy.service.ext_proc.v3 import external_processor_pb2_grpc as services
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from otel_sealed.extproc.messages import (
+    METHOD,
+    SERVICE,
+    ProcessingRequest,
+    ProcessingResponse,
+    unchanged,
+)
 from otel_sealed.extproc.stream import Exchange
 from otel_sealed.http.observer import Observer
 from otel_sealed.instrument.guard import shield
 
-_SERVICE: Final = "envoy.service.ext_proc.v3.ExternalProcessor"
+KINDS: Final = tuple(
+    f"{side}_{part}" for part in ("headers", "body", "trailers") for side in ("request", "response")
+)
+"""The parts of an exchange that Envoy shows."""
 _GRACE_S: Final = 5.0
 """Seconds that streams under way have when the server stops: Envoy keeps them that long."""
 
 
-def _unchanged() -> dict[str, Any]:
-    """The answer to each kind of message: go on, nothing is changed."""
-    go_on = pb.CommonResponse(status=pb.CommonResponse.CONTINUE)
-    headers, body = pb.HeadersResponse(response=go_on), pb.BodyResponse(response=go_on)
-    trailers = pb.TrailersResponse()
-    return {
-        "request_headers": pb.ProcessingResponse(request_headers=headers),
-        "response_headers": pb.ProcessingResponse(response_headers=headers),
-        "request_body": pb.ProcessingResponse(request_body=body),
-        "response_body": pb.ProcessingResponse(response_body=body),
-        "request_trailers": pb.ProcessingResponse(request_trailers=trailers),
-        "response_trailers": pb.ProcessingResponse(response_trailers=trailers),
-    }
-
-
-class Processor(services.ExternalProcessorServicer):  # type: ignore[misc]
+class Processor:
     """One stream of messages for each HTTP exchange."""
 
     def __init__(self, observer: Observer) -> None:
         """`observer` is given what is over."""
         self._observer = observer
-        self._answers = _unchanged()
+        self._answers = {name: unchanged(name) for name in KINDS}
 
-    async def Process(  # noqa: N802 - as the service has it
+    async def process(
         self, request_iterator: AsyncIterator[Any], context: Any
     ) -> AsyncIterator[Any]:
         """Look on at one exchange."""
@@ -72,7 +65,13 @@ class Server:
     def __init__(self, observer: Observer) -> None:
         """Nothing listens yet."""
         self._server = grpc.aio.server()
-        services.add_ExternalProcessorServicer_to_server(Processor(observer), self._server)
+        method = grpc.stream_stream_rpc_method_handler(
+            Processor(observer).process,
+            request_deserializer=ProcessingRequest.FromString,
+            response_serializer=ProcessingResponse.SerializeToString,
+        )
+        service = grpc.method_handlers_generic_handler(SERVICE, {METHOD: method})
+        self._server.add_generic_rpc_handlers((service,))
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
 
@@ -80,7 +79,7 @@ class Server:
         """Listen; the port. Raises RuntimeError where it cannot."""
         port = int(self._server.add_insecure_port(address))
         await self._server.start()
-        for name in ("", _SERVICE):
+        for name in ("", SERVICE):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         return port
 

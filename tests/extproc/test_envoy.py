@@ -23,10 +23,8 @@ from typing import Any
 
 import grpc
 import pytest
-from envoy.config.core.v3.base_pb2 import HeaderMap, HeaderValue
-from envoy.service.ext_proc.v3 import external_processor_pb2 as pb
-from envoy.service.ext_proc.v3 import external_processor_pb2_grpc as services
 
+from otel_sealed.extproc import messages as pb
 from otel_sealed.extproc.server import Server
 from otel_sealed.http.observer import Observer
 from tests.extproc.test_stream import ANSWER, REQUEST
@@ -41,8 +39,8 @@ envoy = pytest.mark.skipif(ENVOY is None, reason="Envoy is not installed")
 
 
 def headers(values: dict[str, str]) -> Any:
-    pairs = [HeaderValue(key=k, raw_value=v.encode()) for k, v in values.items()]
-    return pb.HttpHeaders(headers=HeaderMap(headers=pairs))
+    pairs = [pb.HeaderValue(key=k, raw_value=v.encode()) for k, v in values.items()]
+    return pb.HttpHeaders(headers=pb.HeaderMap(headers=pairs))
 
 
 def messages(*, observes: bool, answer: bytes = REPLY) -> list[Any]:
@@ -60,8 +58,12 @@ async def processed(observer: Observer, sent: list[Any]) -> list[Any]:
     port = await server.start(f"{HERE}:0")
     try:
         async with grpc.aio.insecure_channel(f"{HERE}:{port}") as channel:
-            stub = services.ExternalProcessorStub(channel)
-            return [answer async for answer in stub.Process(iter(sent))]
+            call = channel.stream_stream(
+                f"/{pb.SERVICE}/{pb.METHOD}",
+                request_serializer=pb.ProcessingRequest.SerializeToString,
+                response_deserializer=pb.ProcessingResponse.FromString,
+            )
+            return [answer async for answer in call(iter(sent))]
     finally:
         await server.stop()
 
