@@ -21,7 +21,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from google.protobuf.json_format import MessageToJson # no stubs
+from google.protobuf.json_format import MessageToJson  # no stubs
 
 from otel_sealed import vocab
 from otel_sealed.cli import main
