@@ -88,22 +88,19 @@ def judge_request(asked: Asked, prefixes: Sequence[Prefix] = ()) -> Judged | Non
     told = told_before(messages, prefix.told, core.digest)
     search = Search(_body(asked, prefix), asked.tools.dialect, core.digest)
     names = asked.tools.names(asked.facts.vendor)
-    ledger: Found = core.ledger
     if prefixes:
-        expect(ledger, messages, chains[:-1], [row.canon for row in rows if row.canon])
-        if touches(messages, search, ledger, prefix.tip, rows):
+        expect(core.ledger, messages, chains[:-1], [row.canon for row in rows if row.canon])
+        if touches(messages, search, core.ledger, prefix.tip, rows):
             return None
-        ledger = Above(ledger, prefix.tip)
-    opens = not prefixes and _opens(asked)
-    lineage = Lineage() if opens else _located(asked, chains, ledger, names, search)
-    if prefixes and not follows(lineage, told, prefix.tip):
-        return None
-    summary = None
-    if not lineage.turns and len(core.ledger):
-        summary = summarised(core.ledger, search.told(), asked.hint, core.absent)
-    if opens and summary is None:
+        found = _located(asked, chains, Above(core.ledger, prefix.tip), names, search)
+        if not follows(found, told, prefix.tip):
+            return None
+    else:
+        found = Lineage() if _opens(asked) else _located(asked, chains, core.ledger, names, search)
+    summary = None if found.turns else _summarised(asked, search)
+    lineage = summary or found
+    if not lineage.turns and _opens(asked):
         return Judged([], [], lineage, chains, told, NOWHERE, prefix)
-    lineage = summary or lineage
     outcomes = align(lineage, messages, names, search, core.vendor_of)
     changed = [o.finding.artifact for o in outcomes if o.finding.fate is Fate.MODIFIED]
     if prefixes and not asked.tools.seals.isdisjoint(changed):
@@ -128,6 +125,14 @@ def judge_request(asked: Asked, prefixes: Sequence[Prefix] = ()) -> Judged | Non
         is_summary=summary is not None,
         rows=[core.disputes.settle(asked.tools.dialect.name, row.finding) for row in rows],
     )
+
+
+def _summarised(asked: Asked, search: Search) -> Lineage | None:
+    """The turns of a conversation that a request sums up rather than replays."""
+    core = asked.core
+    if not len(core.ledger):
+        return None
+    return summarised(core.ledger, search.told(), asked.hint, core.absent)
 
 
 def _opens(asked: Asked) -> bool:

@@ -17,6 +17,7 @@ from otel_sealed.model import Report
 from otel_sealed.tracker import Tracker
 from otel_sealed.tracker.cache import ALIKE, MAX_BYTES, Cache
 from otel_sealed.wire.checkpoint import ByteHistory, ItemHistory
+from tests.core.builders import asked, message, thinking, use
 from tests.core.conversations import (
     DIALECTS,
     KEY,
@@ -26,6 +27,7 @@ from tests.core.conversations import (
     history,
     request,
     responses,
+    step,
 )
 
 PREAMBLE = "You are given a task in a repository. Read it, think, and answer. " * 40
@@ -190,9 +192,9 @@ def losing(exchanges: list[Exchange]) -> Iterator[Exchange]:
     """A host that loses everything sealed: each loss is a row that is kept."""
     for one in exchanges:
         body = copy.deepcopy(one.request)
-        for message in history(body):
-            if message["role"] == "assistant":
-                message["content"] = [b for b in message["content"] if "thinking" not in b["type"]]
+        for turn in history(body):
+            if turn["role"] == "assistant":
+                turn["content"] = [b for b in turn["content"] if "thinking" not in b["type"]]
         yield dataclasses.replace(one, request=body)
 
 
@@ -213,6 +215,18 @@ def test_a_conversation_is_kept_once_however_its_host_rewrites_it(host: Any) -> 
     for one in host(conversation("anthropic")):
         tracker.observe(wire(one))
     assert 1 == len(cache)
+
+
+def test_what_is_kept_ends_where_a_turn_is_complete() -> None:
+    """Not between a call and its result: a suffix that holds that result would touch it."""
+    tracker, cache = bounded(MAX_BYTES)
+    body = asked("anthropic")
+    for _ in range(4):
+        answer = message(thinking(), use(), stop="tool_use")
+        tracker.observe(wire(exchange("anthropic", body, answer)))
+        history(body).extend(step("anthropic", answer, "q"))
+    (line,) = cache._lines.values()
+    assert [3, 5, 7] == [prefix.messages for prefix in line.prefixes]
 
 
 @pytest.mark.parametrize("lossy", [False, True], ids=["faithful", "lossy"])

@@ -167,6 +167,27 @@ def loses_all(body: Body, dialect: str, _number: int) -> None:
         holder.pop(key)
 
 
+def loses_each(body: Body, dialect: str, _number: int) -> None:
+    """Every seal."""
+    for holder, key in list(_seals(body, dialect)):
+        holder.pop(key)
+
+
+def forgets_to_think(body: Body, _dialect: str, number: int) -> None:
+    """No thinking goes back, to a model that binds it to its prefix; that changes now and then."""
+    body |= {"model": "claude-fable-5-1", "thinking": {"type": "adaptive"}}
+    body["tools"] = [{"name": f"tool_{number // 3}"}]
+    for turn in turns_of(body):
+        if isinstance(turn.get("content"), list):
+            turn["content"] = [b for b in turn["content"] if b.get("type") != "thinking"]
+
+
+def thinks_by_hand(body: Body, dialect: str, number: int) -> None:
+    """Every seal, where thinking is manual."""
+    body |= {"model": "claude-opus-4-5", "thinking": {"type": "enabled", "budget_tokens": 2048}}
+    loses_each(body, dialect, number)
+
+
 def puts_a_dummy(body: Body, dialect: str, _number: int) -> None:
     """A value that nobody issued in the place of every second seal."""
     for holder, key in list(_seals(body, dialect))[::2]:
@@ -232,6 +253,9 @@ HABITS = (
     forgets_the_beginning,
     loses_some,
     loses_all,
+    loses_each,
+    forgets_to_think,
+    thinks_by_hand,
     puts_a_dummy,
     cuts,
     adds_a_key,
@@ -260,6 +284,30 @@ def test_a_host_with_a_habit_is_told_the_same_from_a_stand(
             reports = [observed(t, dialect, sent, answer, raw=raw) for t in (quick, slow)]
             assert told(reports[1]) == told(reports[0])
         turns_of(body).extend(step(dialect, answer, f"Go on {chance.random()}."))
+
+
+@pytest.mark.parametrize("dialect", MATRIX)
+@pytest.mark.parametrize("habit", [loses_some, loses_each, loses_all, thinks_by_hand])
+def test_a_fork_is_judged_by_its_own_end_not_by_that_of_what_it_leaves(
+    dialect: str, habit: Habit
+) -> None:
+    """What was before a later seal, or over because the user spoke, may be neither in a fork."""
+    quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
+    body = asked(dialect)
+    points: list[Body] = []
+    for number in range(14):
+        at = points[number - 7] if number > 7 else body
+        body = copy.deepcopy(at)
+        points.append(body)
+        answer = ANSWERS[dialect][number % len(ANSWERS[dialect])]()
+        for _ in range(2):
+            sent = copy.deepcopy(body)
+            habit(sent, dialect, number)
+            reports = [observed(t, dialect, sent, answer, raw=True) for t in (quick, slow)]
+            assert told(reports[1]) == told(reports[0])
+            body = copy.deepcopy(body)
+            turns_of(body).extend(step(dialect, answer, f"Go on {number}."))
+            answer = ANSWERS[dialect][0]()
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -309,6 +357,22 @@ def test_a_turn_said_again_at_the_end_is_at_home_again_in_the_next_request(diale
         new = step(dialect, answer, f"Go on {number}.")
         first = first or new[:-1]
         turns_of(body).extend(new)
+
+
+def test_a_loss_in_the_newest_turn_is_judged_anew_when_it_is_the_newest_no_more() -> None:
+    """Gemini: G4 where it is the last, G3 later."""
+    quick, slow = Tracker(KEY), Tracker(KEY, settles=False)
+    body = asked("gemini")
+    rules = []
+    for number in range(4):
+        sent = copy.deepcopy(body)
+        loses_each(sent, "gemini", number)
+        answer = candidate(part("text"))
+        reports = [observed(t, "gemini", sent, answer, raw=True) for t in (quick, slow)]
+        assert told(reports[1]) == told(reports[0])
+        rules = [f.rule for f in reports[0].findings]
+        turns_of(body).extend(step("gemini", answer, f"Go on {number}."))
+    assert ["G3", "G3", "G4"] == rules
 
 
 def test_a_conversation_that_is_compacted_again_and_again_is_read_from_where_it_was() -> None:
