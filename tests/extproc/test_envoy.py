@@ -27,6 +27,7 @@ import pytest
 from otel_sealed.extproc import messages as pb
 from otel_sealed.extproc.server import Server
 from otel_sealed.http.observer import Observer
+from otel_sealed.telemetry.settings import Settings
 from tests.extproc.test_stream import ANSWER, REQUEST
 from tests.proxy.test_server import EVENTS, HERE, RAW, REPLY, Upstream, parted, post, watched
 
@@ -43,11 +44,11 @@ def headers(values: dict[str, str]) -> Any:
     return pb.HttpHeaders(headers=pb.HeaderMap(headers=pairs))
 
 
-def messages(*, observes: bool, answer: bytes = REPLY) -> list[Any]:
+def messages(*, observes: bool, answer: bytes = REPLY, asked: bytes = RAW) -> list[Any]:
     mode = {"observability_mode": observes}
     return [
         pb.ProcessingRequest(request_headers=headers(REQUEST), **mode),
-        pb.ProcessingRequest(request_body=pb.HttpBody(body=RAW, end_of_stream=True), **mode),
+        pb.ProcessingRequest(request_body=pb.HttpBody(body=asked, end_of_stream=True), **mode),
         pb.ProcessingRequest(response_headers=headers(ANSWER), **mode),
         pb.ProcessingRequest(response_body=pb.HttpBody(body=answer, end_of_stream=True), **mode),
     ]
@@ -83,6 +84,32 @@ def test_what_was_torn_is_counted_and_not_judged() -> None:
     with watched("extproc") as seen:
         asyncio.run(processed(seen.observer, messages(observes=True)[:3]))
     assert (seen.spans, seen.observer.judged, seen.observer.missed) == ((), 0, 1)
+
+
+@pytest.mark.parametrize("faithful", [True, False])
+def test_a_conversation_over_two_replicas_is_one(faithful: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """They share a ledger; what one received the other knows, also when the first is gone."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+    said = {**json.loads(REPLY), "stop_reason": "tool_use"}
+    said["content"] = [*said["content"], call]
+    shared = Settings(ledger=f"sqlite:///{tmp_path}/ledger.sqlite")
+    with watched("extproc", shared) as one:
+        first = messages(observes=True, answer=json.dumps(said).encode())
+        asyncio.run(processed(one.observer, first))
+    back = said["content"] if faithful else [call]
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
+    asked = json.loads(RAW)
+    asked["messages"] += [
+        {"role": "assistant", "content": back},
+        {"role": "user", "content": [result]},
+    ]
+    with watched("extproc", shared) as two:
+        again = messages(observes=True, asked=json.dumps(asked, ensure_ascii=False).encode())
+        asyncio.run(processed(two.observer, again))
+    (span,) = two.spans
+    attributes = dict(span.attributes or {})
+    assert attributes["otel_sealed.verdict"] == ("ok" if faithful else "breaks")
+    assert "unknown" not in str(attributes.get("otel_sealed.findings", ""))
 
 
 # ------------------------------------------------------------------------------- by a real Envoy

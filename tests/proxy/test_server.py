@@ -140,12 +140,12 @@ def read_request(connection: socket.socket) -> bytes:
 class Watched:
     """An observer, and the spans it wrote."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, settings: Settings | None = None) -> None:
         self._exporter = InMemorySpanExporter()
         tracers = TracerProvider()
         tracers.add_span_processor(SimpleSpanProcessor(self._exporter))
         meters = MeterProvider([InMemoryMetricReader()])
-        runtime = build.runtime(tracers, meters, LoggerProvider(), Settings(), None)
+        runtime = build.runtime(tracers, meters, LoggerProvider(), settings or Settings(), None)
         self.observer = Observer(runtime, name)
 
     @property
@@ -155,9 +155,9 @@ class Watched:
 
 
 @contextmanager
-def watched(name: str) -> Iterator[Watched]:
+def watched(name: str, settings: Settings | None = None) -> Iterator[Watched]:
     """An observer that has judged everything once the block is over."""
-    made = Watched(name)
+    made = Watched(name, settings)
     try:
         yield made
     finally:
