@@ -16,6 +16,7 @@ from typing import Final
 
 from docs import declared
 from otel_sealed import rulebook
+from otel_sealed.align.table import FATES
 from otel_sealed.contract import Carrier, Dialect, Rule
 from otel_sealed.model import Role
 from otel_sealed.providers import dialects, families, refusals
@@ -324,6 +325,25 @@ def _layers(_: str) -> Iterator[str]:
     return table(head, rows)
 
 
+def _precedence(_: str) -> Iterator[str]:
+    head = ("What the request has of the seal", "Fate", "Cause", "Holds where")
+    rows = (
+        (
+            group.value,
+            f"`{row.fate}`",
+            "as compared" if callable(row.cause) else f"`{row.cause}`" if row.cause else "",
+            _sentence(row.when.__doc__),
+        )
+        for group, rows in FATES.items()
+        for row in rows
+    )
+    return table(head, rows)
+
+
+def _sentence(text: str | None) -> str:
+    return " ".join((text or "").split()).removesuffix(".")
+
+
 def _names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names))
 
@@ -342,6 +362,7 @@ TABLES: Final[dict[str, Callable[[str], Iterator[str]]]] = {
     "causes": _enumeration("Cause", "Cause", "How the value changed"),
     "traits": _enumeration("Trait", "Circumstance", "When it holds"),
     "loci": _enumeration("Locus", "Locus", "Where it changed"),
+    "precedence": _precedence,
     "rows": _rows,
     "contents": _contents,
     "fields": _fields,

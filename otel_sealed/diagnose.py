@@ -22,7 +22,7 @@ _WINDOW_BYTES = 4
 class Change:
     """A cause and where it struck: `detail` is numbers of bytes only."""
 
-    cause: Cause
+    cause: Cause | None
     detail: str = ""
 
 

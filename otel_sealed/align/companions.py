@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from otel_sealed.align.scene import Placed, Scene, same_artifact
+from otel_sealed.align.pair import Placed
+from otel_sealed.align.rows import NO_TRAITS, Source, row
+from otel_sealed.align.scene import Scene, same_artifact
 from otel_sealed.contract import Names
-from otel_sealed.diagnose import diagnose
+from otel_sealed.diagnose import Change, diagnose
 from otel_sealed.model import (
     Block,
     Cause,
     Fate,
     Finding,
     Kind,
-    Locus,
     Role,
     SlotAt,
     Speaker,
@@ -23,7 +25,6 @@ from otel_sealed.model import (
     Value,
 )
 from otel_sealed.model.record import replace
-from otel_sealed.wire.search import Search
 
 _NEAR = 8
 """Items after one: what is further off is not looked at for what it is paired with."""
@@ -33,7 +34,7 @@ _NO_ID = _NO_TEXT | {State.EMPTY}
 
 
 def companions(
-    block: Block, placed: Placed, scene: Scene, probe: Search, *, merged: bool, cut: bool
+    block: Block, placed: Placed, scene: Scene, of: Source, *, merged: bool, cut: bool
 ) -> Iterator[Finding]:
     """Signed text and id of `block`, compared with its counterpart, then its envelope.
 
@@ -44,16 +45,17 @@ def companions(
     for value in block.values:
         if value.role in (Role.SIGNED, Role.ID) and value.state in (State.PRESENT, State.EMPTY):
             now = same_artifact(sent, value.artifact)
-            row = _companion(value, now, path, probe, merged=merged)
-            if cut and value.role is Role.SIGNED:
-                row = replace(_with(row, Fate.SPLIT, None), traits=frozenset({Trait.UNSIGNED_PART}))
-            yield row
+            pieces = cut and value.role is Role.SIGNED
+            fate, change = _SPLIT if pieces else _companion(value, now, path, scene, merged=merged)
+            traits = _IN_PIECES if pieces else NO_TRAITS
+            yield row(
+                value.artifact, fate, value, now, of=of, returned=path, change=change, traits=traits
+            )
     envelope = scene.names.envelopes.get(block.type, "")
     if envelope and sent.type == block.type:
-        traits = _other_envelope(block, sent, envelope, scene.names)
-        if traits is not None:
-            row = Finding(envelope, Fate.ENVELOPE_MODIFIED, returned=path, locus=Locus.PROCESS)
-            yield replace(row, traits=traits)
+        found = _other_envelope(block, sent, envelope, scene.names)
+        if found is not None:
+            yield row(envelope, Fate.ENVELOPE_MODIFIED, of=of, returned=path, traits=found)
 
 
 def _other_envelope(
@@ -72,8 +74,11 @@ def _other_envelope(
     return None if came.digest == now.digest else frozenset({Trait.RESTATED})
 
 
-def echoes(block: Block, placed: Placed, scene: Scene) -> Iterator[Finding]:
-    """Readable state that is only to be sent back as it came; a row only where it is not."""
+def echoes(block: Block, placed: Placed, scene: Scene, of: Source) -> Iterator[Finding]:
+    """Readable state that is only to be sent back as it came; a row only where it is not.
+
+    Its digest is nobody's business, its size is.
+    """
     slot, sent = placed
     for value in block.values:
         if value.role is not Role.ECHO or value.state is not State.PRESENT:
@@ -81,59 +86,46 @@ def echoes(block: Block, placed: Placed, scene: Scene) -> Iterator[Finding]:
         now = same_artifact(sent, value.artifact)
         if now is None or now.digest != value.digest:
             lost = now is None or now.state is not State.PRESENT
-            yield Finding(
+            fate = Fate.DROPPED if lost else Fate.MODIFIED
+            yield row(
                 value.artifact,
-                Fate.DROPPED if lost else Fate.MODIFIED,
+                fate,
+                replace(value, digest=b""),
+                of=of,
                 returned=scene.path(slot),
-                size_in=value.size,
-                locus=Locus.PROCESS,
             )
 
 
+_SPLIT = (Fate.SPLIT, None)
+_IN_PIECES = frozenset({Trait.UNSIGNED_PART})
+
+
 def _companion(
-    value: Value, now: Value | None, path: str, probe: Search, *, merged: bool
-) -> Finding:
-    row = Finding(
-        value.artifact,
-        Fate.INTACT,
-        returned=path,
-        digest_in=value.digest,
-        size_in=value.size,
-        digest_out=now.digest if now else b"",
-        size_out=now.size if now and now.state is not State.ABSENT else None,
-    )
+    value: Value, now: Value | None, path: str, scene: Scene, *, merged: bool
+) -> tuple[Fate, Change | None]:
+    """The fate of a signed text or an id, and how it changed."""
     gone = _NO_ID if value.role is Role.ID else _NO_TEXT
     if now is None or now.state in gone:
-        return _with(row, Fate.DROPPED, None)
+        return Fate.DROPPED, None
     if now.digest == value.digest:
-        return row
+        return Fate.INTACT, None
     if value.role is Role.ID:
-        return _with(row, Fate.MODIFIED, Cause.REPLACED)
+        return Fate.MODIFIED, Change(Cause.REPLACED)
     if merged:
-        return _with(row, Fate.MERGED, None)
-    sample = probe.sample(path, value.artifact, value.size, binary=False)
-    change = diagnose(value, sample)
-    return _with(row, Fate.MODIFIED, change.cause, change.detail)
+        return Fate.MERGED, None
+    sample = scene.probe.sample(path, value.artifact, value.size, binary=False)
+    return Fate.MODIFIED, diagnose(value, sample)
 
 
-def _with(row: Finding, fate: Fate, cause: Cause | None, detail: str = "") -> Finding:
-    return Finding(
-        row.artifact,
-        fate,
-        returned=row.returned,
-        digest_in=row.digest_in,
-        digest_out=row.digest_out,
-        size_in=row.size_in,
-        size_out=row.size_out,
-        cause=cause,
-        detail=detail,
-        locus=Locus.PROCESS,
-    )
+class Orphan(NamedTuple):
+    """An item, `which` one of its turn, that is sent without the one it came with."""
+
+    which: int
+    placed: Placed
+    traits: frozenset[Trait] = NO_TRAITS
 
 
-def orphans(
-    turn: Turn, pairs: Mapping[int, Placed], scene: Scene
-) -> Iterator[tuple[Finding, int, Placed]]:
+def orphans(turn: Turn, pairs: Mapping[int, Placed], scene: Scene) -> Iterator[Orphan]:
     """Items that kept their server id and stand without the item they came with.
 
     A paired item (reasoning) and the group that follows it up to the next paired item need each
@@ -157,33 +149,31 @@ def orphans(
         if one is None:
             for i, placed in followers.items():
                 if placed[1].has_server_id:
-                    yield _orphan(names.orphans[turn.blocks[i].type], scene, placed), i, placed
+                    yield Orphan(i, placed)
         elif one[1].has_server_id:
             behind = all(slot > one[0] for slot, _ in followers.values())  # else it is reordered
             parted = behind and _parted(scene, turn, one[0])
             lost = not followers or (behind and group[0] not in followers)
             if parted if cut_off else parted or lost:
-                yield _orphan(names.orphans[block.type], scene, one), index, one
+                yield Orphan(index, one)
             elif followers and behind:
                 yield from _mispaired(scene, turn, index, one, followers)
 
 
 def _mispaired(
     scene: Scene, turn: Turn, index: int, one: Placed, followers: Mapping[int, Placed]
-) -> Iterator[tuple[Finding, int, Placed]]:
+) -> Iterator[Orphan]:
     """The row of a paired item whose next item is there, but not as it has to be known by."""
     first = min(followers, key=lambda i: followers[i][0])
     came, placed = turn.blocks[first], followers[first]
-    block, sent = turn.blocks[index], placed[1]
+    sent = placed[1]
     known = not {*sent.anchors}.isdisjoint(came.anchors)
-    orphan = _orphan(scene.names.orphans[block.type], scene, one)
     if _interposed(scene, turn, one[0], placed[0]):
-        yield replace(orphan, traits=frozenset({Trait.UNSURE_PAIR})), index, one
-    elif not {*sent.anchors}.isdisjoint(block.anchors):
-        row = _orphan(scene.names.orphans[came.type], scene, placed)
-        yield replace(row, traits=frozenset({Trait.UNSURE_PAIR})), first, placed
+        yield Orphan(index, one, frozenset({Trait.UNSURE_PAIR}))
+    elif not {*sent.anchors}.isdisjoint(turn.blocks[index].anchors):
+        yield Orphan(first, placed, frozenset({Trait.UNSURE_PAIR}))
     elif came.has_server_id and not known and came.type in scene.names.paired_by_id:
-        yield replace(orphan, traits=frozenset({Trait.ID_LOST})), index, one
+        yield Orphan(index, one, frozenset({Trait.ID_LOST}))
 
 
 def _interposed(scene: Scene, turn: Turn, start: SlotAt, end: SlotAt) -> bool:
@@ -223,7 +213,3 @@ def _group(turn: Turn, index: int, names: Names) -> list[int]:
         if block.type in names.orphans:
             group.append(i)
     return group
-
-
-def _orphan(name: str, scene: Scene, placed: Placed) -> Finding:
-    return Finding(name, Fate.ORPHANED, returned=scene.path(placed[0]), locus=Locus.PROCESS)

@@ -1,53 +1,46 @@
 """The fates of all artifacts of one request.
 
 Theory of operation. The lineage says which turns are expected and which places belong to which
-turn. Within a turn the sent blocks are paired with the received ones (`pair`); each received seal
-is then looked for: in the slot of its counterpart, in any other slot, and, only if it is in none,
-anywhere in the body (`seal`). The first fate of the precedence that holds is its row. Companions
-(signed text, id) get a row only beside a seal that is there. What the turn shows as a whole (split
-over steps, reordered) is computed once for the turn (`whole`). At the end stand the seals of the
-request that no turn explains. Nothing here knows a provider, a model or a rule.
+turn. Within a turn the sent blocks are paired with the received ones (`pair`); where each seal is
+that is in some slot is worked out once for the request (`Scene.answering`). Then each received seal
+has its fate by one table (`table`), and with it the places it accounts for. Only when all of that
+is known are the places asked about that no received value accounts for: blocks that came without a
+seal and have one now, seals amid a turn that brought none, and those of nobody here. So the order
+in which turns are gone through changes nothing. Nothing here knows a provider, a model or a rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from otel_sealed.align.companions import companions, echoes, orphans
-from otel_sealed.align.pair import pair
-from otel_sealed.align.scene import (
-    Outcome,
-    Placed,
-    Scene,
-    as_returned,
-    same_artifact,
-)
-from otel_sealed.align.seal import seal_row, sent_as
-from otel_sealed.align.whole import closed_up, home, pieces, shape, unsigned_steps
+from otel_sealed.align.pair import Placed
+from otel_sealed.align.rows import NO_TRAITS, Outcome, Source, row, source
+from otel_sealed.align.scene import Account, Scene, as_returned, same_artifact
+from otel_sealed.align.table import Pair, Result, fate_of
+from otel_sealed.align.whole import closed_up, home, in_pieces, shape, unsigned_steps
 from otel_sealed.contract import LEAST_SEAL, Names
+from otel_sealed.diagnose import Change
 from otel_sealed.model import (
     Block,
     Cause,
-    Confidence,
     Fate,
     Finding,
     Kind,
     Lineage,
-    Locus,
     Message,
-    Origin,
-    Role,
-    SlotAt,
     State,
     Trait,
     Turn,
     Value,
 )
 from otel_sealed.model.record import replace
-from otel_sealed.steps import spend
 from otel_sealed.wire.search import Search
 
 _ELSEWHERE = frozenset({Fate.MISPLACED, Fate.RETYPED})
+_DUMMY = Change(Cause.PLACEHOLDER)
 
 
 def align(
@@ -56,133 +49,138 @@ def align(
     names: Names,
     probe: Search,
     vendor_of: Callable[[bytes], str],
+    visited: Callable[[Sequence[Turn]], Sequence[Turn]] = tuple,
 ) -> list[Outcome]:
     """Every artifact that was expected or sent, in order of receipt.
 
-    `vendor_of` tells, by `canon` digest, the vendor that minted a value of any conversation (empty
-    when nobody here saw it).
+    `vendor_of` gives, by `canon` digest, the vendor that minted a value of any conversation (empty
+    when nobody here saw it). `visited`: the order in which the turns are gone through, any.
     """
     if not lineage.turns and not any(b.sealed for m in messages for b in m.blocks):
         return []
     lineage, twins = as_returned(lineage, messages)
     scene = Scene(lineage, messages, names, probe, vendor_of, twins)
-    rows = [row for turn in scene.expected for row in _turn(scene, turn)]
-    return [*rows, *_unexplained(scene)]
+    sealed = {turn.number: _sealed(scene, turn) for turn in visited(scene.expected)}
+    accounted = {a for blocks in sealed.values() for one in blocks.values() for a in one.accounts}
+    others = {turn.number: _others(scene, turn, accounted) for turn in visited(scene.expected)}
+    found: list[Outcome] = []
+    made: set[Account] = set()
+    for turn in scene.expected:
+        blocks = others[turn.number] | sealed[turn.number]
+        for index in sorted(blocks):
+            found += blocks[index].outcomes
+            made.update(blocks[index].accounts)
+    return [*found, *_unexplained(scene, made)]
 
 
-def _turn(scene: Scene, turn: Turn) -> Iterator[Outcome]:
-    """All rows of one received turn."""
-    if turn.number not in scene.regions:
-        yield from _absent(scene, turn)
-        return
-    pairs = pair(turn.blocks, scene.regions[turn.number])
-    scene.counterparts.update(slot for slot, _ in pairs.values())
-    whole = shape(scene, turn, pairs)
-    at = home(scene, turn, pairs)
-    last = max((slot[0] for slot, _ in pairs.values()), default=at)
+class Rows(NamedTuple):
+    """The rows of one block, and the places that they account for."""
+
+    outcomes: Sequence[Outcome]
+    accounts: Sequence[Account] = ()
+
+
+def _sealed(scene: Scene, turn: Turn) -> dict[int, Rows]:
+    """The rows of the blocks of a turn that came with a seal."""
+    came = ((index, block.seals()) for index, block in enumerate(turn.blocks))
+    seals = {
+        index: [value for value in values if value.state is State.PRESENT]
+        for index, values in came
+        if any(value.state is State.PRESENT for value in values)
+    }
+    if not seals:
+        return {}
+    pairs = scene.part(turn).pairs
+    whole, at = shape(scene, turn, pairs), home(scene, turn, pairs)
     touching = closed_up(turn, pairs)
-    for index, block in enumerate(turn.blocks):
+    last = max((slot[0] for slot, _ in pairs.values()), default=at)
+    steps = unsigned_steps(scene, turn, pairs)
+    cut = in_pieces(scene, turn)
+    found: dict[int, Rows] = {}
+    for index, values in seals.items():
         placed = pairs.get(index)
-        stands = placed[0][0] if placed else at
         joined = Fate.MERGED if index in touching else whole
-        for row in _block(scene, turn, index, placed, joined):
-            dated = _received(scene, turn, block, row)
-            if row.fate is Fate.SPLIT:
-                dated = replace(dated, traits=row.traits | unsigned_steps(scene, turn, pairs))
-            end = last if row.fate is Fate.SPLIT else stands
-            yield Outcome(dated, turn, index, block, placed[1] if placed else None, stands, end)
-    yield from _made_up(scene, turn, pairs)
-    if turn.number not in scene.held and not scene.covered(turn, len(turn.blocks) - 1):
-        for row, index, (slot, sent) in orphans(turn, pairs, scene):
-            block = turn.blocks[index]
-            dated = _received(scene, turn, block, row)
-            yield Outcome(dated, turn, index, block, sent, slot[0])
-
-
-def _absent(scene: Scene, turn: Turn) -> Iterator[Outcome]:
-    """The rows of a turn nothing of which stands in the request: those of its seals.
-
-    Where the results of its calls are sent it is under way, and should stand before them.
-    """
-    at = scene.answered(turn)
-    for index, block in enumerate(turn.blocks):
-        for value in block.seals():
-            if value.state is State.PRESENT:
-                row, _ = seal_row(scene, turn, index, value, None, None)
-                yield Outcome(_received(scene, turn, block, row), turn, index, block, None, at)
+        rows, accounts = _block(scene, turn, index, values, joined, steps, cut.get(index))
+        stands = placed[0][0] if placed else at
+        sent = placed[1] if placed else None
+        block = turn.blocks[index]
+        ends = ((one, last if one.fate is Fate.SPLIT else stands) for one in rows)
+        outcomes = [Outcome(one, turn, index, block, sent, stands, end) for one, end in ends]
+        found[index] = Rows(outcomes, accounts)
+    return found
 
 
 def _block(
-    scene: Scene, turn: Turn, index: int, placed: Placed | None, whole: Fate | None
-) -> Iterator[Finding]:
-    block = turn.blocks[index]
-    seals = [v for v in block.seals() if v.state is State.PRESENT]
-    if not seals:
-        if placed is not None and turn.number not in scene.held:
-            yield from echoes(block, placed, scene)
-            yield from _never_sealed(scene, turn, block, placed)
-        return
+    scene: Scene,
+    turn: Turn,
+    index: int,
+    values: Sequence[Value],
+    whole: Fate | None,
+    steps: frozenset[Trait],
+    bare: list[Account] | None,
+) -> tuple[list[Finding], list[Account]]:
+    """The rows of one block and the places they account for. `bare`: see `in_pieces`."""
+    block, placed = turn.blocks[index], scene.part(turn).pairs.get(index)
+    of = source(turn, block, scene.lineage.inferred)
+    accounts = list(bare or ())
+    rows: list[Finding] = []
     present = moved = merged = False
-    own = scene.path(placed[0]) if placed else None
-    cut = _in_pieces(scene, block, placed) if placed else False
-    for value in seals:
-        row, there = seal_row(scene, turn, index, value, placed, whole)
-        if cut and row.fate is Fate.INTACT and not _signs(block):
-            row = replace(row, fate=Fate.SPLIT, locus=Locus.PROCESS)
-        if cut and row.fate is Fate.SPLIT:
-            row = replace(row, traits=row.traits | {Trait.UNSIGNED_PART})
-        dummy = _in_its_place(scene, value, placed) if row.fate in _ELSEWHERE else None
-        if dummy is not None:
-            row = replace(row, traits=row.traits | {Trait.DUMMY_IN_PLACE})
-        yield row
-        if dummy is not None:
-            yield dummy
-        present = present or there
-        abroad = row.fate is Fate.FOREIGN and row.returned != own
-        moved = moved or abroad or row.fate is Fate.RETYPED
-        merged = merged or row.fate is Fate.MERGED
+    for value in values:
+        here = scene.answering.get((turn.number, index, value.artifact))
+        now = same_artifact(placed[1], value.artifact) if placed is not None else None
+        there = now if now is not None and now.state is State.PRESENT else None
+        pair = Pair(
+            scene, turn, index, block, value, placed, here, there, whole, cut=bare is not None
+        )
+        found = fate_of(pair)
+        dummy = _in_its_place(pair) if found.fate in _ELSEWHERE else None
+        traits = _traits(pair, found, steps, dummy)
+        rows.append(_seal(found, value, of, traits))
+        accounts += found.shown.accounts
+        if dummy is not None and placed is not None:
+            path, artifact = scene.path(placed[0]), value.artifact
+            rows.append(
+                row(artifact, Fate.FABRICATED, None, dummy, of=of, returned=path, change=_DUMMY)
+            )
+            accounts.append((placed[0], artifact))
+        present = present or found.sealed
+        elsewhere = placed is None or found.shown.path != scene.path(placed[0])
+        moved = moved or found.fate is Fate.RETYPED or (found.fate is Fate.FOREIGN and elsewhere)
+        merged = merged or found.fate is Fate.MERGED
     if present and placed and not moved and _alike(block, placed[1]):
-        yield from companions(block, placed, scene, scene.probe, merged=merged, cut=cut)
+        rows += companions(block, placed, scene, of, merged=merged, cut=bare is not None)
+    return rows, accounts
 
 
-def _signs(block: Block) -> bool:
-    """Whether the seal of a block vouches for a text beside it."""
-    return any(value.role is Role.SIGNED for value in block.values)
+def _seal(found: Result, value: Value, of: Source, traits: frozenset[Trait]) -> Finding:
+    path, sent, _ = found.shown
+    one = row(
+        value.artifact,
+        found.fate,
+        found.value,
+        sent,
+        of=of,
+        returned=path,
+        change=found.change,
+        traits=traits,
+    )
+    return one if found.locus is None else replace(one, locus=found.locus)
 
 
-def _in_pieces(scene: Scene, block: Block, placed: Placed) -> bool:
-    """Whether a block is there in pieces of which one at most has its seal; they are explained.
-
-    Its place may be that of the text alone, or that of a piece of another one that lost its seal.
-    """
-    tried = [placed[0]] if placed[1].sealed else [placed[0], *_near(scene, placed[0])]
-    cut = next(filter(None, (pieces(scene, slot, block) for slot in tried)), frozenset())
-    bare = [slot for slot in cut if not scene.block(slot).sealed]
-    scene.explained.update((slot, v.artifact) for slot in bare for v in scene.block(slot).seals())
-    return bool(cut)
+def _traits(
+    pair: Pair, found: Result, steps: frozenset[Trait], dummy: Value | None
+) -> frozenset[Trait]:
+    """What the row of a seal says of its block besides its fate."""
+    traits = NO_TRAITS
+    if found.fate is Fate.SPLIT:
+        traits = steps | {Trait.UNSIGNED_PART} if pair.cut else steps
+    return traits | {Trait.DUMMY_IN_PLACE} if dummy is not None else traits
 
 
-def _near(scene: Scene, slot: SlotAt) -> Iterator[SlotAt]:
-    """The next place of a message that nothing explains yet, and the one before."""
-    at, index = slot
-    blocks = scene.messages[at].blocks
-    for later in range(index + 1, len(blocks)):
-        spend()
-        if not any(((at, later), v.artifact) in scene.explained for v in blocks[later].seals()):
-            yield at, later
-            break
-    if index:
-        yield at, index - 1
-
-
-def _in_its_place(scene: Scene, value: Value, placed: Placed | None) -> Finding | None:
-    """The row of a documented dummy in the slot of a seal that is somewhere else."""
-    now = same_artifact(placed[1], value.artifact) if placed is not None else None
-    if placed is None or now is None or now.canon not in scene.names.placeholders:
-        return None
-    scene.explained.add((placed[0], value.artifact))
-    row = Finding(value.artifact, Fate.FABRICATED, cause=Cause.PLACEHOLDER, locus=Locus.PROCESS)
-    return sent_as(row, now, scene.path(placed[0]))
+def _in_its_place(pair: Pair) -> Value | None:
+    """The documented dummy in the slot of a seal that is somewhere else."""
+    now = pair.now
+    return now if now is not None and now.canon in pair.scene.names.placeholders else None
 
 
 def _alike(block: Block, sent: Block) -> bool:
@@ -192,94 +190,118 @@ def _alike(block: Block, sent: Block) -> bool:
     return [v.artifact for v in block.values] == [v.artifact for v in sent.values]
 
 
-def _never_sealed(scene: Scene, turn: Turn, block: Block, placed: Placed) -> Iterator[Finding]:
+def _others(scene: Scene, turn: Turn, accounted: AbstractSet[Account]) -> dict[int, Rows]:
+    """The rows of the blocks of a turn that came without a seal; last those of the turn itself."""
+    part, end = scene.part(turn), len(turn.blocks)
+    if not part.region:
+        return {}
+    held = turn.number in scene.held
+    found: dict[int, Rows] = {}
+    for index, placed in part.pairs.items() if not held else ():
+        block = turn.blocks[index]
+        if not block.sealed:
+            of = source(turn, block, scene.lineage.inferred)
+            rows = [*echoes(block, placed, scene, of)]
+            bare = _never_sealed(scene, turn, block, placed, of, accounted)
+            rows += [bare] if bare is not None else []
+            at = placed[0][0]
+            outcomes = [Outcome(one, turn, index, block, placed[1], at, at) for one in rows]
+            accounts = [(placed[0], bare.artifact)] if bare and bare.digest_out else []
+            found[index] = Rows(outcomes, accounts)
+    made = [*_made_up(scene, turn, accounted)]
+    last = [outcome for outcome, _ in made]
+    if not held and not scene.covered(turn, end - 1):
+        for index, (slot, sent), traits in orphans(turn, part.pairs, scene):
+            block, path = turn.blocks[index], scene.path(slot)
+            of = source(turn, block, scene.lineage.inferred)
+            name = scene.names.orphans[block.type]
+            one = row(name, Fate.ORPHANED, of=of, returned=path, traits=traits)
+            last.append(Outcome(one, turn, index, block, sent, slot[0]))
+    found[end] = Rows(last, [account for _, account in made])
+    return found
+
+
+def _never_sealed(
+    scene: Scene,
+    turn: Turn,
+    block: Block,
+    placed: Placed,
+    of: Source,
+    accounted: AbstractSet[Account],
+) -> Finding | None:
     """A block that came without the seal its type has (cut stream, not asked for)."""
-    values = block.seals()
-    if not values:
-        return
+    came = next(iter(block.seals()), None)
+    if came is None:
+        return None
     slot, sent = placed
-    came, artifact = values[0], values[0].artifact
-    now = same_artifact(sent, artifact)
-    row = Finding(artifact, Fate.UNSEALED, returned=scene.path(slot), locus=Locus.SOURCE)
-    if came.state is State.CUT:
-        row = replace(row, digest_in=came.digest, size_in=came.size)
+    now, path = same_artifact(sent, came.artifact), scene.path(slot)
+    begun = came if came.state is State.CUT else None
     if now is not None and now.state is State.PRESENT:
-        if scene.issued.get(now.canon) or (slot, artifact) in scene.explained:
-            return  # a copy of another seal, or that seal encoded over: its own row says so
-        scene.explained.add((slot, artifact))
+        if scene.issued.get(now.canon) or (slot, now.artifact) in accounted:
+            return None  # a copy of another seal, or that seal encoded over: its own row says so
         dummy = now.canon in scene.names.placeholders
-        if dummy or came.state is not State.CUT:
-            cause = Cause.PLACEHOLDER if dummy else None
-            row = replace(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
-        yield sent_as(row, now)
-    elif block.kind is Kind.REASONING:
-        cut = came.state in (State.EMPTY, State.CUT) or not turn.complete
-        yield replace(row, fate=Fate.UNSEALED if cut else Fate.NOT_REQUESTED)
+        fate = Fate.FABRICATED if dummy or begun is None else Fate.UNSEALED
+        change = _DUMMY if dummy else None
+        return row(now.artifact, fate, begun, now, of=of, returned=path, change=change)
+    if block.kind is not Kind.REASONING:
+        return None
+    cut = came.state in (State.EMPTY, State.CUT) or not turn.complete
+    fate = Fate.UNSEALED if cut else Fate.NOT_REQUESTED
+    return row(came.artifact, fate, begun, of=of, returned=path)
 
 
-def _made_up(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> Iterator[Outcome]:
+def _made_up(
+    scene: Scene, turn: Turn, accounted: AbstractSet[Account]
+) -> Iterator[tuple[Outcome, Account]]:
     """Sealed blocks amid a turn that came in whole and brought no such thing.
 
     Where nothing but text came, and nothing of that is there as it was, the place is the turn's all
     the same; but not a seal that somebody may have issued. Prose in a seal's slot is nobody's: it
     is made up where the turn is, before its first item and after its last, too.
     """
+    part = scene.part(turn)
     if not turn.complete or turn.number in scene.held:
         return
-    recast = not pairs
+    recast = not part.pairs
     if recast and any(b.kind is not Kind.TEXT or b.sealed for b in turn.blocks):
         return
-    region = scene.regions.get(turn.number, [])
-    taken = {slot for slot, _ in pairs.values()}
-    slots = sorted(taken or (slot for slot, _ in region))
+    taken = {slot for slot, _ in part.pairs.values()}
+    slots = sorted(taken or part.slots)
     full = {at for at, _ in slots if len(scene.messages[at].blocks) > 1}
-    for slot, sent in region:
+    for slot, sent in part.region:
         amid = slot[0] in full or slots[0] < slot < slots[-1]
-        if slot in taken or not sent.values:
-            continue
-        for value in sent.seals():
-            if not (amid or scene.probe.prose(scene.path(slot), value.artifact)):
+        for value in sent.seals() if slot not in taken else ():
+            path = scene.path(slot)
+            if not (amid or scene.probe.prose(path, value.artifact)):
                 continue
-            known = value.canon in scene.issued or scene.vendor_of(value.canon)
             present = value.state is State.PRESENT
-            if (slot, value.artifact) in scene.explained or known:
+            known = value.canon in scene.issued or scene.vendor_of(value.canon)
+            if known or (slot, value.artifact) in accounted:
                 continue
             if not present and sent.kind is not Kind.REASONING:
                 continue
             if recast and value.size >= LEAST_SEAL:
                 continue
-            scene.explained.add((slot, value.artifact))
-            row = Finding(value.artifact, Fate.FABRICATED, locus=Locus.PROCESS)
-            cause = Cause.PLACEHOLDER if value.canon in scene.names.placeholders else None
-            row = replace(sent_as(row, value, scene.path(slot)), cause=cause)
-            yield Outcome(row, turn, 0, None, sent, slot[0])
+            change = _DUMMY if value.canon in scene.names.placeholders else None
+            one = row(value.artifact, Fate.FABRICATED, None, value, returned=path, change=change)
+            yield Outcome(one, turn, 0, None, sent, slot[0]), (slot, value.artifact)
 
 
-def _unexplained(scene: Scene) -> Iterator[Outcome]:
+def _unexplained(scene: Scene, accounted: AbstractSet[Account]) -> Iterator[Outcome]:
     """Seals of the request that nobody here saw coming in, or that another vendor minted.
 
     As they are, or under any layer of encoding.
     """
-    for held in scene.sealed():
-        if (held.slot, held.value.artifact) in scene.explained:
+    for slot, block, value in scene.sealed():
+        if scene.claims(value) or (slot, value.artifact) in accounted:
             continue
-        path = scene.path(held.slot)
-        row = sent_as(Finding(held.value.artifact, Fate.UNKNOWN), held.value, path)
-        forms = [held.value.canon, *scene.probe.encoded(path, held.value.artifact)]
+        path = scene.path(slot)
+        forms = [value.canon, *scene.probe.encoded(path, value.artifact)]
+        fate, change = Fate.UNKNOWN, None
         if not scene.names.placeholders.isdisjoint(forms):
-            plain = held.value.canon in scene.names.placeholders
-            cause = Cause.PLACEHOLDER if plain else Cause.DOUBLE_ENCODED
-            row = replace(row, fate=Fate.FABRICATED, cause=cause, locus=Locus.PROCESS)
+            plain = value.canon in scene.names.placeholders
+            fate, change = Fate.FABRICATED, _DUMMY if plain else Change(Cause.DOUBLE_ENCODED)
         elif scene.abroad(next(filter(None, map(scene.vendor_of, forms)), "")):
-            row = replace(row, fate=Fate.FOREIGN, locus=Locus.PROCESS)
-        yield Outcome(row, None, 0, None, held.block, held.slot[0])
-
-
-def _received(scene: Scene, turn: Turn, block: Block, row: Finding) -> Finding:
-    path = f"{turn.path}.{block.sub}" if turn.path and block.sub else turn.path or block.sub
-    sure = turn.number not in scene.lineage.inferred or row.digest_in == row.digest_out
-    return replace(
-        row,
-        received=Origin(turn.exchange, path, turn.origin, turn.model),
-        confidence=Confidence.PROVEN if sure else Confidence.INFERRED,
-    )
+            fate = Fate.FOREIGN
+        one = row(value.artifact, fate, None, value, returned=path, change=change)
+        yield Outcome(one, None, 0, None, block, slot[0])

@@ -31,13 +31,16 @@ def pair(received: Sequence[Block], region: Sequence[Placed]) -> dict[int, Place
     pairs: dict[int, int] = {}
     used: set[int] = set()
     for came, sent in _EVIDENCE:
+        if len(pairs) == len(received):
+            break
         places = _Places(((key, at) for at, (_, b) in enumerate(region) for key in sent(b)), used)
         for index, block in enumerate(received):
             if index not in pairs:
                 at = places.take(came(block))
                 if at is not None:
                     pairs[index] = at
-    _by_place(received, region, pairs, used)
+    if len(pairs) < len(received):
+        _by_place(received, region, pairs, used)
     return {index: region[at] for index, at in pairs.items()}
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from typing import NamedTuple
 
+from otel_sealed.align.pair import Placed, pair
 from otel_sealed.contract import Names
 from otel_sealed.model import (
     Block,
-    Finding,
     Kind,
     Lineage,
     Message,
@@ -22,36 +22,15 @@ from otel_sealed.model import (
     Turn,
     Value,
 )
-from otel_sealed.model.record import record, replace
+from otel_sealed.model.record import replace
 from otel_sealed.steps import spend
 from otel_sealed.wire.read import live_from
 from otel_sealed.wire.search import Search, Shadows, Stray, Wanted
 
-Placed = tuple[SlotAt, Block]
+Account = tuple[SlotAt, str]
+"""A place and the artifact there that some received value is, or became."""
 NEIGHBOURS = 8
 """Blocks before and after one that it may have been joined with: a host joins what is adjacent."""
-
-
-@record(frozen=True, slots=True)
-class Outcome:
-    """A finding and the records it is about, for the traits that judgement asks for.
-
-    `at` is the index in the request's messages where the artifact stands or should stand, `end`
-    that of the last one with something of its turn where that was split.
-    """
-
-    finding: Finding
-    turn: Turn | None
-    index: int
-    block: Block | None
-    sent: Block | None
-    at: int | None
-    end: int | None = None
-
-    @property
-    def sent_back(self) -> bool:
-        """Whether the model's own state goes back: a seal, not that of a result or a compaction."""
-        return bool(self.finding.digest_out) and (self.block is None or self.block.reasons)
 
 
 class Held(NamedTuple):
@@ -63,11 +42,10 @@ class Held(NamedTuple):
 
 
 class Scene:
-    """All that the fates of one request are told from. Local to one comparison.
+    """All that the fates of one request are found from. Local to one comparison.
 
-    `counterparts` are the places of blocks that received ones became, of the turns gone through;
-    `explained` collects the places (with artifact) that some turn accounts for; `issued` counts how
-    often each seal of the lineage came in.
+    It is data of the request and the lineage, worked out at the beginning or when it is first asked
+    for: to ask changes no answer. `issued` counts how often each seal of the lineage came in.
     """
 
     def __init__(
@@ -101,10 +79,6 @@ class Scene:
                     self.referenced.setdefault(anchor, []).append(((at, index), block))
         self.probe = probe
         self.vendor_of = vendor_of
-        self.counterparts: set[SlotAt] = set()
-        self.explained: set[tuple[SlotAt, str]] = set()
-        self._explained: set[bytes] = set()
-        self.taken: dict[bytes, int] = {}
         self.seals: dict[bytes, list[Held]] = {}
         for held in self.sealed():
             self.seals.setdefault(self._issue(held.value), []).append(held)
@@ -139,11 +113,48 @@ class Scene:
             found.setdefault((self._issue(held.value), held.slot), held)
         return found
 
-    def explain(self, canon: bytes) -> None:
-        """A turn accounts for all places that have the seal of that digest."""
-        if canon not in self._explained:
-            self._explained.add(canon)
-            self.explained.update((held.slot, held.value.artifact) for held in self.seals[canon])
+    @cached_property
+    def counterparts(self) -> frozenset[SlotAt]:
+        """The places of the blocks that received ones became."""
+        parts = (self.part(turn) for turn in self.expected if turn.number in self.regions)
+        return frozenset(slot for part in parts for slot, _ in part.pairs.values())
+
+    @cached_property
+    def answering(self) -> Mapping[tuple[int, int, str], Held]:
+        """By turn, block and artifact, the place that answers for a seal that is in some slot.
+
+        That is its counterpart's, else the next one of those that have it, in order of receipt; of
+        what the server keeps, the first. A seal that came several times and is in fewer places is
+        missing where its own counterpart has it not.
+        """
+        found: dict[tuple[int, int, str], Held] = {}
+        taken: dict[bytes, int] = {}
+        for turn in self.expected:
+            pairs = self.part(turn).pairs
+            for index, block in enumerate(turn.blocks):
+                for value in block.seals():
+                    places = self.seals.get(value.canon)
+                    if not places or value.state is not State.PRESENT:
+                        continue
+                    placed = pairs.get(index)
+                    ours = self.held_at(value.canon, placed[0]) if placed is not None else None
+                    if self.stored(turn, block):
+                        ours = places[0]
+                    elif ours is None and len(places) >= self.issued[value.canon]:
+                        nth = taken[value.canon] = taken.get(value.canon, -1) + 1
+                        ours = places[min(nth, len(places) - 1)]
+                    if ours is not None:
+                        found[turn.number, index, value.artifact] = ours
+        return found
+
+    @cached_property
+    def claimed(self) -> frozenset[bytes]:
+        """The received seals that are in some slot: all of their places are accounted for."""
+        return frozenset(self._issue(held.value) for held in self.answering.values())
+
+    def claims(self, value: Value) -> bool:
+        """Whether a value of the request is the seal of a received block, as it is."""
+        return bool(value.canon) and self._issue(value) in self.claimed
 
     def block(self, slot: SlotAt) -> Block:
         """The block at a place."""
@@ -264,9 +275,9 @@ class Scene:
         calls = (a for block in turn.blocks if block.kind is Kind.CALL for a in block.anchors)
         return next((self._results[a] for a in calls if a in self._results), None)
 
-    def kept(self, turn: Turn, block: Block) -> bool:
-        """Whether the request refers to the block itself, by its id, in the provider's store."""
-        return bool(self.referrals(turn, block))
+    def stored(self, turn: Turn, block: Block) -> bool:
+        """Whether the provider keeps the block, and the request refers to it, or to all before."""
+        return turn.number in self.held or bool(self.referrals(turn, block))
 
     def references(self, turn: Turn) -> dict[int, Placed]:
         """Index of each block of a turn that the request refers to so, and where it does."""
@@ -312,8 +323,9 @@ class Scene:
             spend(len(turn.blocks))
             for index in range(len(turn.blocks) - 1, -1, -1):
                 block = turn.blocks[index]
-                here = any(value.canon in self.seals for value in block.seals())
-                if block.kind is Kind.COMPACTION and block.sealed and (here or not present):
+                if block.kind is not Kind.COMPACTION or not block.sealed:
+                    continue
+                if not present or any(value.canon in self.seals for value in block.seals()):
                     return turn.number, index
         return None
 
@@ -368,6 +380,11 @@ class Part:
         self._turn = turn
         self.region = scene.regions.get(turn.number, [])
         spend(len(turn.blocks) + len(self.region))
+
+    @cached_property
+    def pairs(self) -> dict[int, Placed]:
+        """Index of each received block to the sent one it became."""
+        return pair(self._turn.blocks, self.region) if self.region else {}
 
     @cached_property
     def slots(self) -> list[SlotAt]:

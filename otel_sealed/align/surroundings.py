@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from otel_sealed.align.prefix import Break, first_break
-from otel_sealed.align.scene import Outcome
+from otel_sealed.align.rows import Outcome
 from otel_sealed.model import (
     Facts,
     Fate,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
 from itertools import accumulate, pairwise
 
-from otel_sealed.align.scene import Held, Placed, Scene, same_artifact
+from otel_sealed.align.pair import Placed
+from otel_sealed.align.scene import Account, Held, Scene, same_artifact
 from otel_sealed.model import Block, Fate, Kind, Role, Shadow, SlotAt, State, Trait, Turn, Value
 from otel_sealed.steps import spend
 from otel_sealed.wire.search import Shadows
@@ -15,9 +17,14 @@ _MAX_PIECES = 4
 
 
 def home(scene: Scene, turn: Turn, pairs: dict[int, Placed]) -> int | None:
-    """Index of the message most of the turn stands in; None when nothing of it is there."""
-    slots = [slot for slot, _ in pairs.values()]
-    slots = slots or [slot for slot, _ in scene.regions.get(turn.number, [])]
+    """Index of the message most of the turn is in.
+
+    Where nothing of it is there, but results of its calls are, it is under way and should be before
+    them; else None.
+    """
+    slots = [slot for slot, _ in pairs.values()] or scene.part(turn).slots
+    if not slots:
+        return scene.answered(turn)
     counts: dict[int, int] = {}
     for at, _ in slots:
         counts[at] = counts.get(at, 0) + 1
@@ -125,6 +132,44 @@ def text_merged(scene: Scene, turn: Turn, index: int, block: Block, here: Held) 
     return bool(scene.probe.holds_at(path, others))
 
 
+def in_pieces(scene: Scene, turn: Turn) -> dict[int, list[Account]]:
+    """The blocks of a turn that are there in pieces, and of each the pieces without its seal.
+
+    One piece at most has the seal. The place of a block may be that of its text alone, or that of a
+    piece of another one that lost its seal: what an earlier block is in pieces of is passed over.
+    """
+    found: dict[int, list[Account]] = {}
+    taken: set[SlotAt] = set()
+    for index, (slot, sent) in sorted(scene.part(turn).pairs.items()):
+        block = turn.blocks[index]
+        if not block.sealed:
+            continue
+        tried = [slot] if sent.sealed else [slot, *_near(scene, block, slot, taken)]
+        cut = next(filter(None, (pieces(scene, one, block) for one in tried)), frozenset())
+        bare = [one for one in cut if not scene.block(one).sealed]
+        taken.update(bare)
+        if cut:
+            found[index] = [
+                (at, value.artifact) for at in bare for value in scene.block(at).seals()
+            ]
+    return found
+
+
+def _near(scene: Scene, block: Block, slot: SlotAt, taken: set[SlotAt]) -> Iterator[SlotAt]:
+    """The next place of a message that is no other block's for certain, and the one before."""
+    at, index = slot
+    blocks = scene.messages[at].blocks
+    own = {value.canon for value in block.seals()}
+    for later in range(index + 1, len(blocks)):
+        spend()
+        others = (scene.claims(v) and v.canon not in own for v in blocks[later].seals())
+        if (at, later) not in taken and not any(others):
+            yield at, later
+            break
+    if index:
+        yield at, index - 1
+
+
 def pieces(scene: Scene, slot: SlotAt, block: Block) -> frozenset[SlotAt]:
     """The places, `slot` among them, that have a sealed block in pieces, as a stream brought it.
 
@@ -183,16 +228,16 @@ def _run(scene: Scene, slot: SlotAt, most: int, step: int) -> list[SlotAt]:
     return found
 
 
-def cut_up(scene: Scene, turn: Turn, slot: SlotAt, value: Value) -> bool:
-    """Whether the sealed slots of a turn from `slot` on hold one seal in pieces."""
+def cut_up(scene: Scene, turn: Turn, slot: SlotAt, value: Value) -> tuple[SlotAt, ...]:
+    """The sealed slots of a turn, from `slot` on, that hold one seal in pieces, or none."""
     slots = scene.part(turn).slots
     after = bisect_right(slots, slot)
     later = slots[after : after + _MAX_PIECES]
-    return any(_pieces(scene, start, value) for start in (slot, *later))
+    return next(filter(None, (_pieces(scene, start, value) for start in (slot, *later))), ())
 
 
-def _pieces(scene: Scene, slot: SlotAt, value: Value) -> bool:
-    """Whether a slot and the sealed slots right behind it hold one seal in pieces."""
+def _pieces(scene: Scene, slot: SlotAt, value: Value) -> tuple[SlotAt, ...]:
+    """A slot and the sealed slots right after it, if they hold one seal in pieces."""
     places: list[SlotAt] = []
     size = 0
     for place in _following(scene, slot):
@@ -204,10 +249,8 @@ def _pieces(scene: Scene, slot: SlotAt, value: Value) -> bool:
         if size >= value.size:
             break
     named = tuple((scene.path(place), value.artifact) for place in places)
-    if len(places) <= 1 or scene.probe.joined_slots(named) != value.canon:
-        return False
-    scene.explained.update((place, value.artifact) for place in places)
-    return True
+    whole = len(places) > 1 and scene.probe.joined_slots(named) == value.canon
+    return tuple(places) if whole else ()
 
 
 def _following(scene: Scene, slot: SlotAt) -> list[SlotAt]:

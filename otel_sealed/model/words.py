@@ -11,7 +11,7 @@ from enum import StrEnum
 class Fate(StrEnum):
     """What is seen to have happened to an artifact between its response and a later request.
 
-    Declared in precedence order: of several that hold for one artifact the first is reported.
+    Of several that hold for one seal the fate table (`align.table`) says which is reported.
     The four after `INTACT` have artifacts of their own; `UNKNOWN` is for values never seen
     coming in.
     """

@@ -5,8 +5,9 @@
 A heuristic that can be switched off without a failing test is one nobody can argue for: it gets a
 law or a case, or it goes. Each function of the modules below whose result has a neutral value (a
 predicate: false, then true; what may be None: None; a collection: empty) is neutralised in turn,
-wherever it is used, and the tests are run until one fails. `INSTEAD` has others. Printed is,
-for each, the first test that failed; the exit status is 1 if some function failed none.
+wherever it is used, and the tests are run until one fails. `INSTEAD` has others. Each row of the
+fate table is left out in turn as well. Printed is, for each, the first test that failed; the exit
+status is 1 if some of them failed none.
 
 As a pytest plugin (`-p tests.laws.ablation`) it neutralises what `OTEL_SEALED_ABLATE` names.
 """
@@ -27,6 +28,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from otel_sealed.align.table import FATES, Group
+
 PACKAGES = (
     "otel_sealed.matching",
     "otel_sealed.align",
@@ -39,6 +42,8 @@ TESTS = ("tests/laws", "tests/test_cases.py", "tests/core")
 SPOILED = "tests/laws/test_laws_can_fail.py"
 """It spoils the core itself, so that its failures say nothing."""
 MARKS = "not faults and not soak and not xfail"
+FATES_AT = "otel_sealed.align.table"
+LEFT_OUT = "left out"
 VARIABLE = "OTEL_SEALED_ABLATE"
 
 
@@ -79,6 +84,9 @@ def ablations() -> Iterator[Ablation]:
                 yield Ablation(where, "instead")
             else:
                 yield from (Ablation(where, value) for value in _neutral(function))
+    for group, rows in FATES.items():
+        for row in rows:
+            yield Ablation(f"{FATES_AT}:{group.name}.{row.name}", LEFT_OUT)
 
 
 def _modules() -> Iterator[str]:
@@ -140,6 +148,10 @@ def neutralise(told: str) -> None:
     """Give the function the code of its neutral one, so that every table and import has that."""
     where, _, value = told.partition("=")
     module, _, name = where.partition(":")
+    if value == LEFT_OUT:
+        group, _, row = name.partition(".")
+        FATES[Group[group]] = tuple(one for one in FATES[Group[group]] if one.name != row)
+        return
     holder: Any = importlib.import_module(module)
     for part in name.split("."):
         holder = vars(holder)[part]

@@ -7,10 +7,17 @@ reports they have alone. Of answers to one request, which was recorded first dec
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+from functools import partial
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otel_sealed.tracker import Tracker
+from otel_sealed.align import align
+from otel_sealed.model import Turn
+from otel_sealed.tracker import Tracker, judging
 from tests.core.conversations import KEY
 from tests.laws import wires
 from tests.laws.generate import Answer, Talk, talks
@@ -40,6 +47,26 @@ def test_requests_that_are_only_judged_may_come_in_any_order(
         reports = {place: tracker.observe(asked[place]) for place in places}
         found.append([counted(reports[place]) for place in range(len(asked))])
     assert found[0] == found[1]
+
+
+@profile()
+@given(talks(), changes(), st.integers(0, 2**32))
+def test_the_turns_of_a_request_may_be_gone_through_in_any_order(
+    talk: Talk, host: tuple[Change, ...], seed: int
+) -> None:
+    sent = changed(talk, talk.told(len(talk.answers)), host)
+    asked = wires.exchange(talk.dialect, talk.body(sent), None, status=None)
+    before = [talk.exchange(number) for number in range(len(talk.answers))]
+    found = [after(before).observe(asked).findings]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judging, "align", partial(align, visited=partial(shuffled, seed)))
+        found.append(after(before).observe(asked).findings)
+    assert found[0] == found[1]
+
+
+def shuffled(seed: int, turns: Sequence[Turn]) -> Sequence[Turn]:
+    """Some order of the turns."""
+    return random.Random(seed).sample(turns, len(turns))
 
 
 @profile()
